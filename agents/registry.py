@@ -1,0 +1,80 @@
+"""Solvers by name: ours, and those that installed packages bring under the entry-point group ``opgym.solvers``."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any, TypeVar
+
+from ..errors import OpgymError, UnknownIdError, unknown_id
+from .solver import PlacementSolver
+
+#: Modules that register our own solvers when they are imported.
+_FAMILIES = ("heuristics", "exact", "search")
+ENTRY_POINT_GROUP = "opgym.solvers"
+
+_registry: dict[str, type[PlacementSolver]] = {}
+_T = TypeVar("_T", bound=type[PlacementSolver])
+
+
+def register(solver: _T) -> _T:
+    """Class decorator: makes a solver known by its ``name``.
+
+    Raises:
+        OpgymError: Another class has that name already.
+    """
+    taken = _registry.get(solver.name)
+    if taken is not None and (taken.__module__, taken.__qualname__) != (solver.__module__, solver.__qualname__):
+        raise OpgymError(f"two solvers are named {solver.name!r}: {taken.__module__} and {solver.__module__}")
+    _registry[solver.name] = solver
+    return solver
+
+
+@cache
+def _load_all() -> None:
+    for family in _FAMILIES:
+        import_module(f".{family}", __package__)
+    for entry in entry_points(group=ENTRY_POINT_GROUP):
+        solver = entry.load()
+        if not (isinstance(solver, type) and issubclass(solver, PlacementSolver)):
+            raise OpgymError(f"entry point {entry.name!r} in {ENTRY_POINT_GROUP!r} is no PlacementSolver class")
+        register(solver)
+
+
+def names() -> list[str]:
+    """Names of all solvers, in the order of registration: cheap ones first."""
+    _load_all()
+    return list(_registry)
+
+
+def solver_class(name: str) -> type[PlacementSolver]:
+    """The class behind a name.
+
+    Raises:
+        UnknownIdError: With the nearest names.
+    """
+    _load_all()
+    if name not in _registry:
+        raise unknown_id("solver", name, list(_registry))
+    return _registry[name]
+
+
+def make(name: str, **options: Any) -> PlacementSolver:
+    """A solver by name, e.g. ``make("m-etf")``.
+
+    Args:
+        name: One of :func:`names`.
+        **options: The solver's own options (the fields of its dataclass).
+
+    Raises:
+        UnknownIdError: An unknown name or option, with the nearest ones.
+    """
+    cls = solver_class(name)
+    known = [f.name for f in fields(cls) if f.init] if is_dataclass(cls) else []
+    for option in options:
+        if option not in known:
+            error: UnknownIdError = unknown_id(f"option of solver {name!r}", option, known)
+            raise error
+    return cls(**options)

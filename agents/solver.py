@@ -1,0 +1,133 @@
+"""The one door to every agent: ``solve(problem, budget, rng) -> Result``."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ..errors import InvalidProblemError
+from ..outcome import Outcome
+from ..problems import (
+    Budget,
+    BudgetExhausted,
+    CurvePoint,
+    Evaluator,
+    Objective,
+    Placement,
+    PlacementProblem,
+    ProgressCallback,
+    program_order,
+)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a solver found and what it spent.
+
+    Attributes:
+        solver: Name of the solver.
+        solution: The best placement.
+        outcome: Its outcome.
+        evaluations: Evaluations spent, starting points included.
+        seconds: Wall time spent.
+        curve: Every new best value, with what had been spent by then.
+        proven_optimal: Whether the solver proved that nothing (in its search space, named in ``note``) is better.
+        note: What a reader should know about this result.
+    """
+
+    solver: str
+    solution: Placement
+    outcome: Outcome
+    evaluations: int
+    seconds: float
+    curve: tuple[CurvePoint, ...]
+    proven_optimal: bool = False
+    note: str = ""
+
+
+class PlacementSolver(ABC):
+    """A solver of placement problems. Subclasses give a name and ``_search``.
+
+    Subclasses are frozen dataclasses whose fields are their options.
+    """
+
+    #: The name by which ``agents.make`` finds it.
+    name: ClassVar[str]
+    #: One line for ``--help`` and tables.
+    summary: ClassVar[str]
+    #: Objectives it can work on.
+    objectives: ClassVar[frozenset[Objective]] = frozenset(Objective)
+    #: Whether it goes on improving until the budget is spent (else it stops by itself).
+    anytime: ClassVar[bool] = False
+
+    def skip_reason(self, problem: PlacementProblem) -> str | None:
+        """Why this solver should not be tried on a problem (too large, wrong objective), or ``None``."""
+        if problem.objective not in self.objectives:
+            return f"does not optimise {problem.objective}"
+        return None
+
+    def solve(
+        self,
+        problem: PlacementProblem,
+        budget: Budget | None = None,
+        rng: np.random.Generator | None = None,
+        progress: ProgressCallback | None = None,
+    ) -> Result:
+        """Searches within a budget.
+
+        Args:
+            problem: What to solve.
+            budget: Most evaluations and seconds; an anytime solver without one uses its own default.
+            rng: Source of all randomness; ``default_rng(0)`` where absent.
+            progress: Called after every evaluation.
+
+        Raises:
+            InvalidProblemError: The solver does not apply to the problem, or the budget allows no evaluation.
+        """
+        reason = self.skip_reason(problem)
+        if reason is not None:
+            raise InvalidProblemError(f"solver {self.name!r}: {reason}")
+        evaluator = Evaluator(problem, budget, progress)
+        try:
+            remark = self._search(problem, evaluator, rng or np.random.default_rng(0))
+        except BudgetExhausted:
+            remark = None
+        if evaluator.best is None or evaluator.best_outcome is None:
+            raise InvalidProblemError(f"solver {self.name!r} evaluated nothing within {evaluator.budget}")
+        remark = remark or Remark()
+        return Result(
+            self.name, evaluator.best, evaluator.best_outcome, evaluator.evaluations, evaluator.seconds,
+            tuple(evaluator.curve), remark.proven_optimal, remark.note,
+        )  # fmt: skip
+
+    @abstractmethod
+    def _search(
+        self, problem: PlacementProblem, evaluator: Evaluator[Placement], rng: np.random.Generator
+    ) -> Remark | None:
+        """Evaluates placements through ``evaluator``; the best one becomes the result."""
+
+
+@dataclass(frozen=True)
+class Remark:
+    """What a search says beside its solution."""
+
+    note: str = ""
+    proven_optimal: bool = False
+
+
+def evaluate_device(
+    problem: PlacementProblem, evaluator: Evaluator[Placement], device: np.ndarray
+) -> Outcome:
+    """Evaluates a device map with the better of critical-path and program priorities.
+
+    The order matters as much as the placement (program order costs up to 1.66x), so no heuristic is judged by one
+    order alone. Two evaluations, one where the objective does not see the order.
+    """
+    outcome = evaluator.evaluate(Placement(device))
+    if problem.objective.simulated and not evaluator.exhausted:
+        other = evaluator.evaluate(Placement(device, program_order(problem.graph)))
+        outcome = other if other.better_than(outcome) else outcome
+    return outcome

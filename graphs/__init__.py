@@ -1,0 +1,30 @@
+"""Computation graphs, clusters, cost models, readers and writers, and the simulator's front door."""
+
+from .builder import GraphBuilder
+from .cluster import Cluster
+from .costs import CostModel, RooflineCost, TableCost
+from .graph import DIRECTIONS, ROLES, VARIABLE, Graph
+from .profiles import LINKS, PROFILES, DeviceProfile, Link
+from .simulate import Simulation, Simulator, Timeline
+from .storage import load, save
+
+__all__ = [
+    "DIRECTIONS",
+    "LINKS",
+    "PROFILES",
+    "ROLES",
+    "VARIABLE",
+    "Cluster",
+    "CostModel",
+    "DeviceProfile",
+    "Graph",
+    "GraphBuilder",
+    "Link",
+    "RooflineCost",
+    "Simulation",
+    "Simulator",
+    "TableCost",
+    "Timeline",
+    "load",
+    "save",
+]

@@ -1,0 +1,67 @@
+"""What a reader returns: the graph, what came with it, and a report of what was done to get it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from ..cluster import Cluster
+from ..costs import CostModel
+from ..graph import Graph
+
+
+@dataclass(frozen=True)
+class ImportReport:
+    """How a file became a graph; everything that was assumed is listed.
+
+    Attributes:
+        source: Path or id.
+        format: ``"onnx"``, ``"dnn-partitioning"``, ``"npz"`` or ``"networkx"``.
+        level: Level of the graph.
+        ops: Number of ops.
+        tensors: Number of tensors.
+        fingerprint: Of the graph.
+        folded: Nodes that became part of something else, counted by kind (constants, views).
+        bound_dims: Symbolic dimensions and the sizes they were bound to.
+        subgraph_policy: ``"opaque"``, ``"inline"`` or ``"reject"``; empty where the format has no subgraphs.
+        subgraphs: Ops with subgraphs, and what was done with each.
+        missing_shape: Tensors whose shape is unknown (counted as 0 bytes), by name or position.
+        missing_cost: Ops without a cost formula (priced by their bytes alone), by kind.
+        notes: Anything else a reader of numbers should know.
+    """
+
+    source: str
+    format: str
+    level: str
+    ops: int
+    tensors: int
+    fingerprint: str
+    folded: Mapping[str, int] = field(default_factory=dict)
+    bound_dims: Mapping[str, int] = field(default_factory=dict)
+    subgraph_policy: str = ""
+    subgraphs: tuple[str, ...] = ()
+    missing_shape: tuple[str, ...] = ()
+    missing_cost: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A graph and what came with it.
+
+    Attributes:
+        graph: The graph.
+        report: How it was read.
+        cluster: The cluster that the file describes, if it does.
+        costs: The measured times that the file brings, if it does.
+    """
+
+    graph: Graph
+    report: ImportReport
+    cluster: Cluster | None = None
+    costs: CostModel | None = None

@@ -1,0 +1,23 @@
+"""Immutable problems, their solutions, bounds, and the checker."""
+
+from .analytic import Pipeline
+from .bounds import Bound
+from .budget import Budget, BudgetExhausted, CurvePoint, Evaluator, Problem, Progress, ProgressCallback
+from .objectives import Objective
+from .placement import Placement, PlacementProblem, program_order
+
+__all__ = [
+    "Bound",
+    "Budget",
+    "BudgetExhausted",
+    "CurvePoint",
+    "Evaluator",
+    "Objective",
+    "Pipeline",
+    "Placement",
+    "PlacementProblem",
+    "Problem",
+    "Progress",
+    "ProgressCallback",
+    "program_order",
+]

@@ -1,0 +1,112 @@
+"""Counted evaluations: one wrapper that every solver goes through, so that comparisons are at equal budgets."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from ..errors import OpgymError
+from ..outcome import Outcome
+
+Solution = TypeVar("Solution")
+SolutionIn = TypeVar("SolutionIn", contravariant=True)
+
+
+class Problem(Protocol[SolutionIn]):
+    """Immutable data plus a pure evaluation."""
+
+    def evaluate(self, solution: SolutionIn) -> Outcome:
+        """Judges one solution; an illegal one gets a verdict, never an exception."""
+        ...
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a solver may spend; ``None`` is unlimited.
+
+    Attributes:
+        evaluations: Most evaluations of the problem, those of starting points included.
+        seconds: Wall time after which no new evaluation starts.
+    """
+
+    evaluations: int | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a progress callback is told after an evaluation."""
+
+    evaluations: int
+    seconds: float
+    best: Outcome
+
+
+ProgressCallback = Callable[[Progress], None]
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """A new best value, and what had been spent when it was found."""
+
+    evaluations: int
+    seconds: float
+    value: float
+
+
+class BudgetExhausted(OpgymError):
+    """Raised by :meth:`Evaluator.evaluate` instead of exceeding the budget; solvers let it pass or stop before."""
+
+
+class Evaluator(Generic[Solution]):
+    """Evaluates solutions of one problem, counts them, keeps the best and its curve.
+
+    Args:
+        problem: The problem.
+        budget: The limit; :meth:`evaluate` raises :class:`BudgetExhausted` rather than passing it.
+        progress: Called after every evaluation.
+    """
+
+    def __init__(
+        self, problem: Problem[Solution], budget: Budget | None = None, progress: ProgressCallback | None = None
+    ) -> None:
+        self.problem = problem
+        self.budget = budget or Budget()
+        self.evaluations = 0
+        self.best: Solution | None = None
+        self.best_outcome: Outcome | None = None
+        self.curve: list[CurvePoint] = []
+        self._progress = progress
+        self._started = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """Wall time since the evaluator was made."""
+        return time.perf_counter() - self._started
+
+    @property
+    def remaining(self) -> int | None:
+        """Evaluations left; ``None`` without a limit."""
+        return None if self.budget.evaluations is None else self.budget.evaluations - self.evaluations
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the next evaluation would be refused (the first one is granted whatever the clock says)."""
+        if self.remaining is not None and self.remaining <= 0:
+            return True
+        return self.evaluations > 0 and self.budget.seconds is not None and self.seconds >= self.budget.seconds
+
+    def evaluate(self, solution: Solution) -> Outcome:
+        """Judges a solution, counts it and remembers it if it is the best so far."""
+        if self.exhausted:
+            raise BudgetExhausted(f"the budget of {self.budget} is spent")
+        outcome = self.problem.evaluate(solution)
+        self.evaluations += 1
+        if outcome.better_than(self.best_outcome):
+            self.best, self.best_outcome = solution, outcome
+            self.curve.append(CurvePoint(self.evaluations, self.seconds, outcome.value))
+        if self._progress is not None and self.best_outcome is not None:
+            self._progress(Progress(self.evaluations, self.seconds, self.best_outcome))
+        return outcome
