@@ -1,0 +1,15 @@
+// The extension module opgym._core: one bind function per part of the core.
+#include <nanobind/nanobind.h>
+
+namespace nb = nanobind;
+
+void bind_simulator(nb::module_& m);
+void bind_list_scheduling(nb::module_& m);
+void bind_contiguous(nb::module_& m);
+
+NB_MODULE(_core, m) {
+    m.doc() = "The hot core of opgym: frozen graphs, the event simulator, and search loops.";
+    bind_simulator(m);
+    bind_list_scheduling(m);
+    bind_contiguous(m);
+}
