@@ -1,0 +1,66 @@
+# Two commands: `make demo` and `make test`; each creates .venv and installs what it needs.
+SHELL := /bin/bash -o pipefail
+PYTHON ?= python3
+BIN := .venv/bin
+OUT ?= demo-output
+# C++ sources and the build's description: a change reinstalls (Python files are linked, not copied).
+BUILT_FROM := pyproject.toml constraints.txt CMakeLists.txt $(wildcard csrc/*.cpp csrc/*.hpp)
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# The root folder datasets/ must not shadow an installed package of that name.
+export PYTHONSAFEPATH := 1
+export OPGYM_ORACLES ?= $(abspath ../shared/oracles)
+
+.PHONY: help demo test test-all lint types core-test clean
+
+help:
+	@echo "make demo      place two real models on 4 devices with every solver; leaves $(OUT)/"
+	@echo "make test      lint, types, the C++ core under sanitizers, the test suite (under 15 minutes)"
+	@echo "make test-all  the same with the slow tests: training runs and long searches"
+	@echo "make clean     remove .venv and build outputs"
+
+.venv/created:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "opgym needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
+	$(PYTHON) -m venv .venv
+	touch $@
+
+.venv/installed-demo: .venv/created $(BUILT_FROM)
+	$(BIN)/pip install -q -c constraints.txt -e '.[plot]'
+	touch $@
+
+.venv/installed-dev: .venv/created $(BUILT_FROM)
+	$(BIN)/pip install -q -c constraints.txt -e '.[dev]'
+	touch $@ .venv/installed-demo
+
+demo: .venv/installed-demo
+	@mkdir -p $(OUT)
+	@for model in inception_v2 densenet121; do \
+	  echo && echo "== $$model on 4 P100 ==" && \
+	  $(BIN)/opgym place onnx-light/$$model --cluster 4xP100 --seconds 40 \
+	    --out $(OUT)/$$model.solution.json --export $(OUT)/$$model.export \
+	    --trace $(OUT)/$$model.trace.json --plot $(OUT)/$$model.svg | tee $(OUT)/$$model.txt || exit 1; \
+	done
+	@echo && echo "Left in $(OUT)/: the tables (.txt), timelines (.svg), traces for ui.perfetto.dev (.trace.json),"
+	@echo "solutions for 'opgym check' (.solution.json) and annotated models (.export/)."
+
+test: lint types core-test
+	$(BIN)/pytest -m "not slow"
+
+test-all: lint types core-test
+	$(BIN)/pytest
+
+lint: .venv/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/installed-dev
+	$(BIN)/mypy
+
+# The core without Python, with address and undefined-behaviour sanitizers.
+core-test: .venv/installed-dev
+	$(BIN)/cmake --version > /dev/null 2>&1 && CMAKE=$(BIN)/cmake || CMAKE=cmake; \
+	$$CMAKE -S csrc/tests -B build/sanitize -DCMAKE_BUILD_TYPE=RelWithDebInfo > /dev/null && \
+	$$CMAKE --build build/sanitize --parallel 2 && build/sanitize/core_test
+
+clean:
+	rm -rf .venv build $(OUT)
