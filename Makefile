@@ -3,6 +3,8 @@ SHELL := /bin/bash -o pipefail
 PYTHON ?= python3
 BIN := .venv/bin
 OUT ?= demo-output
+# Budget of each anytime solver; the others stop by themselves.
+DEMO_SECONDS ?= 20
 # C++ sources and the build's description: a change reinstalls (Python files are linked, not copied).
 BUILT_FROM := pyproject.toml constraints.txt CMakeLists.txt $(wildcard csrc/*.cpp csrc/*.hpp)
 
@@ -36,7 +38,7 @@ demo: .venv/installed-demo
 	@mkdir -p $(OUT)
 	@for model in inception_v2 densenet121; do \
 	  echo && echo "== $$model on 4 P100 ==" && \
-	  $(BIN)/opgym place onnx-light/$$model --cluster 4xP100 --seconds 40 \
+	  $(BIN)/opgym place onnx-light/$$model --cluster 4xP100 --seconds $(DEMO_SECONDS) \
 	    --out $(OUT)/$$model.solution.json --export $(OUT)/$$model.export \
 	    --trace $(OUT)/$$model.trace.json --plot $(OUT)/$$model.svg | tee $(OUT)/$$model.txt || exit 1; \
 	done
