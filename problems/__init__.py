@@ -1,9 +1,9 @@
 """Immutable problems, their solutions, bounds, and the checker."""
 
-from .analytic import Pipeline
 from .bounds import Bound
 from .budget import Budget, BudgetExhausted, CurvePoint, Evaluator, Problem, Progress, ProgressCallback
 from .objectives import Objective
+from .pipeline import Pipeline
 from .placement import Placement, PlacementProblem, program_order
 
 __all__ = [

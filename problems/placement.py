@@ -12,9 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import InvalidProblemError, unknown_id
 from ..graphs import Cluster, CostModel, Graph, RooflineCost, Simulation, Simulator
 from ..outcome import Outcome, Verdict
-from .analytic import Pipeline, latency_ms, max_load_ms
-from .bounds import Bound, placement_bound
+from .bounds import Bound, op_footprint_bytes, placement_bound
+from .host_transfers import host_transfer_ns
+from .latency import latency_ms
 from .objectives import Objective
+from .pipeline import Pipeline, max_load_ms
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +50,7 @@ class PlacementProblem:
         cluster: Its devices and links.
         objective: ``"step_time"``, ``"peak_memory"``, ``"max_load"`` or ``"latency"``.
         costs: Prices ops; roofline by default.
-        pipeline: Micro-batches and schedule, for ``max_load``; one micro-batch by default.
+        pipeline: Micro-batches and schedule, for ``max_load``; an endless stream by default.
 
     Raises:
         UnknownIdError: An unknown objective.
@@ -97,7 +99,9 @@ class PlacementProblem:
         graph = self.graph
         columns = []
         for device in self.cluster.devices:
-            bits = sum(1 << i for i, name in enumerate(graph.device_classes) if name in (device.name, device.kind))
+            bits = sum(
+                1 << i for i, name in enumerate(graph.device_classes) if name in (device.name, device.kind)
+            )
             columns.append((graph.op_unsupported & np.uint64(bits)) == 0)
         return np.stack(columns, axis=1)
 
@@ -109,14 +113,21 @@ class PlacementProblem:
     @cached_property
     def footprint_bytes(self) -> NDArray[np.int64]:
         """Memory that each op needs by itself while it runs (inputs, outputs, workspace), ``[ops] int64``."""
-        graph = self.graph
-        read = np.add.reduceat(np.append(graph.tensor_bytes[graph.input_tensor], 0), graph.input_ptr[:-1])
-        read[np.diff(graph.input_ptr) == 0] = 0
-        written = np.concatenate([[0], np.cumsum(graph.tensor_bytes)])
-        outputs = written[graph.output_ptr[1:]] - written[graph.output_ptr[:-1]]
-        outputs[graph.op_update_of >= 0] = 0  # an update writes into its variable's storage
-        footprint: NDArray[np.int64] = read + outputs + graph.op_workspace_bytes
-        return footprint
+        return op_footprint_bytes(self.graph)
+
+    @property
+    def to_device_ns(self) -> NDArray[np.int64]:
+        """Time of moving each tensor from the host to each device, ``[tensors, devices] int64`` ns."""
+        return self._host_transfer_ns[0]
+
+    @property
+    def from_device_ns(self) -> NDArray[np.int64]:
+        """Time of moving each tensor from each device to the host, ``[tensors, devices] int64`` ns."""
+        return self._host_transfer_ns[1]
+
+    @cached_property
+    def _host_transfer_ns(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        return host_transfer_ns(self.graph, self.cluster)
 
     def lower_bound(self) -> Bound:
         """A value that no feasible placement can beat."""
@@ -138,7 +149,10 @@ class PlacementProblem:
     def simulate(self, solution: Placement, *, timeline: bool = False) -> Simulation:
         """Runs a legal placement in the event simulator."""
         return self.simulator.run(
-            solution.device, solution.priority, transfer_priority=solution.transfer_priority, timeline=timeline
+            solution.device,
+            solution.priority,
+            transfer_priority=solution.transfer_priority,
+            timeline=timeline,
         )
 
     def judge(self, run: Simulation) -> Outcome:
@@ -169,8 +183,14 @@ class PlacementProblem:
         outside = (device < 0) | (device >= devices)
         if outside.any():
             op = int(np.argmax(outside))
-            return Verdict.UNKNOWN_DEVICE, f"op {op} is on device {device[op]}; devices are 0 .. {devices - 1}"
-        for name, shape in (("priority", (graph.num_ops,)), ("transfer_priority", (graph.num_tensors, devices))):
+            return (
+                Verdict.UNKNOWN_DEVICE,
+                f"op {op} is on device {device[op]}; devices are 0 .. {devices - 1}",
+            )
+        for name, shape in (
+            ("priority", (graph.num_ops,)),
+            ("transfer_priority", (graph.num_tensors, devices)),
+        ):
             given: ArrayLike | None = getattr(solution, name)
             if given is None:
                 continue
@@ -187,7 +207,10 @@ class PlacementProblem:
             split = home[group] != device[grouped]
             if split.any():
                 op = int(grouped[np.argmax(split)])
-                return Verdict.COLOCATION_VIOLATED, f"op {op} leaves its colocation group {graph.op_group[op]}"
+                return (
+                    Verdict.COLOCATION_VIOLATED,
+                    f"op {op} leaves its colocation group {graph.op_group[op]}",
+                )
         supported = self._supported[np.arange(graph.num_ops), device]
         if not supported.all():
             op = int(np.argmin(supported))

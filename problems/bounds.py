@@ -1,0 +1,190 @@
+"""Values that no feasible placement can beat."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..graphs import DIRECTIONS, Graph
+from .objectives import Objective
+
+if TYPE_CHECKING:
+    from .placement import PlacementProblem
+
+_NS_PER_MS = 1e6
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A lower bound.
+
+    Attributes:
+        value: No feasible placement has a smaller one.
+        unit: Unit of the value, that of the objective.
+        name: What it is, e.g. ``"critical path"``.
+    """
+
+    value: float
+    unit: str
+    name: str
+
+
+def placement_bound(problem: PlacementProblem) -> Bound:
+    """The largest of the bounds that hold for the objective."""
+    rules = {
+        Objective.STEP_TIME: _step_time_bounds,
+        Objective.PEAK_MEMORY: _peak_memory_bounds,
+        Objective.MAX_LOAD: _max_load_bounds,
+        Objective.LATENCY: _latency_bounds,
+    }
+    value, name = max(rules[problem.objective](problem), key=lambda bound: bound[0])
+    return Bound(float(value), problem.objective.unit, name)
+
+
+def critical_path_ns(problem: PlacementProblem) -> int:
+    """Longest path with each op on its fastest allowed device and free transfers, in ns."""
+    end_ns = _fastest_ns(problem, problem.cost_ns).tolist()
+    producer, consumer, _ = (
+        problem.graph.edges
+    )  # in order of consumers, so an op is finished before it is read
+    ready_ns = [0] * len(end_ns)
+    reads: list[list[int]] = [[] for _ in end_ns]
+    for u, v in zip(producer.tolist(), consumer.tolist(), strict=True):
+        reads[v].append(u)
+    for v, before in enumerate(reads):
+        if before:
+            ready_ns[v] = max(end_ns[u] for u in before)
+            end_ns[v] += ready_ns[v]
+    return int(max(end_ns))
+
+
+def _fastest_ns(problem: PlacementProblem, cost_ns: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Time of each op on its fastest allowed device, ``[ops] int64``."""
+    fastest: NDArray[np.int64] = np.where(problem.allowed, cost_ns, np.iinfo(np.int64).max).min(axis=1)
+    return fastest
+
+
+def _unit_cost_ns(problem: PlacementProblem, cost_ns: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Time of each unit (a colocation group, or an op without one) on each device class, ``[units, classes]``.
+
+    ``inf`` where the unit is not allowed.
+    """
+    graph, cluster = problem.graph, problem.cluster
+    class_of = cluster.device_class
+    example = np.array([int(np.argmax(class_of == c)) for c in range(len(cluster.classes))])
+    cost = np.where(problem.allowed, cost_ns, np.inf)[:, example]
+    grouped = graph.op_group >= 0
+    by_group = np.zeros((graph.num_groups, len(cluster.classes)))
+    np.add.at(by_group, graph.op_group[grouped], cost[grouped])
+    return np.concatenate([by_group, cost[~grouped]])
+
+
+def _work_bounds(problem: PlacementProblem, cost_ns: NDArray[np.float64]) -> list[tuple[float, str]]:
+    """What devices must spend on computation alone: the largest unit, and all work over all devices."""
+    units = _unit_cost_ns(problem, cost_ns)
+    count = np.bincount(problem.cluster.device_class, minlength=units.shape[1]).astype(float)
+    largest = "largest colocation group" if problem.graph.num_groups else "largest op"
+    return [
+        (float(units.min(axis=1).max()), largest),
+        (_balanced_work(units, count) * (1 - 1e-12), "all work over all devices"),
+    ]
+
+
+def _balanced_work(units: NDArray[np.float64], count: NDArray[np.float64]) -> float:
+    """Least possible load if units could be split at will between devices of different speed.
+
+    For any prices ``p >= 0`` per class, ``sum over units of min over classes of p * time`` is at most the largest
+    load times ``sum of p * devices`` (linear-programming duality), so every price vector gives a bound; equal prices
+    give fastest work / devices. The prices are improved one class at a time.
+    """
+    price = np.ones(len(count))
+
+    def bound(prices: NDArray[np.float64]) -> float:
+        weighted = np.where(np.isfinite(units), units * prices, np.inf)
+        return float(weighted.min(axis=1).sum() / (prices @ count))
+
+    best = bound(price)
+    if len(count) == 1:
+        return best
+    for _ in range(2):
+        for c in range(len(count)):
+            low, high = -14.0, 14.0  # log2 of the price: a device 16,000 times slower hardly counts
+            for _ in range(24):
+                left, right = low + (high - low) / 3, high - (high - low) / 3
+                values = []
+                for exponent in (left, right):
+                    trial = price.copy()
+                    trial[c] = 2.0**exponent
+                    value = bound(trial)
+                    values.append(value)
+                    if value > best:
+                        best, price = value, trial
+                low, high = (left, high) if values[0] < values[1] else (low, right)
+    return best
+
+
+def _step_time_bounds(problem: PlacementProblem) -> list[tuple[float, str]]:
+    bounds: list[tuple[float, str]] = [(critical_path_ns(problem), "critical path")]
+    bounds += [
+        (math.ceil(value), name) for value, name in _work_bounds(problem, problem.cost_ns.astype(float))
+    ]
+    return bounds
+
+
+def _max_load_bounds(problem: PlacementProblem) -> list[tuple[float, str]]:
+    cost_ns = problem.cost_ns.astype(float)
+    if problem.pipeline.micro_batches is not None:  # updates run once per step, the value is per micro-batch
+        cost_ns[problem.graph.op_direction == DIRECTIONS.index("update")] /= problem.pipeline.micro_batches
+    return [(value / _NS_PER_MS, name) for value, name in _work_bounds(problem, cost_ns)]
+
+
+def _latency_bounds(problem: PlacementProblem) -> list[tuple[float, str]]:
+    return [(critical_path_ns(problem) / _NS_PER_MS, "critical path")]
+
+
+def _peak_memory_bounds(problem: PlacementProblem) -> list[tuple[float, str]]:
+    graph, devices = problem.graph, len(problem.cluster)
+    homed = graph.is_variable[graph.tensor_producer] & (graph.tensor_producer >= 0)
+    read = np.zeros(graph.num_tensors, np.bool_)
+    read[graph.input_tensor] = True
+    resident = homed | (read & (graph.tensor_producer < 0))
+    total_resident = int(graph.tensor_bytes[resident].sum())
+    largest = int(problem.footprint_bytes.max())
+    bounds: list[tuple[float, str]] = [
+        (largest, "largest op footprint"),
+        (-(-total_resident // devices), "resident bytes over all devices"),
+    ]
+    if devices == 1:
+        passing = int(op_footprint_bytes(graph, ~resident).max())
+        bounds.append((total_resident + passing, "resident bytes and the largest op footprint"))
+    return bounds
+
+
+def op_footprint_bytes(graph: Graph, counted: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
+    """Memory that each op needs by itself while it runs: inputs, outputs, workspace, ``[ops] int64``.
+
+    A buffer that an op may share counts once at most: an update writes into its variable, what reads an update's
+    output may find it there, and an elementwise op of an in-place graph may write over an input.
+
+    Args:
+        graph: The graph.
+        counted: Which tensors count, ``[tensors] bool``; all by default.
+    """
+    updates = np.zeros(graph.num_tensors, np.bool_)
+    produced = graph.tensor_producer >= 0
+    updates[produced] = graph.op_update_of[graph.tensor_producer[produced]] >= 0
+    size = np.where(updates, 0, graph.tensor_bytes)
+    if counted is not None:
+        size = np.where(counted, size, 0)
+    read_until = np.concatenate([[0], np.cumsum(size[graph.input_tensor])])
+    written_until = np.concatenate([[0], np.cumsum(size)])
+    read = read_until[graph.input_ptr[1:]] - read_until[graph.input_ptr[:-1]]
+    written = written_until[graph.output_ptr[1:]] - written_until[graph.output_ptr[:-1]]
+    if graph.in_place:
+        written = np.where(graph.op_elementwise & (np.diff(graph.output_ptr) == 1), 0, written)
+    footprint: NDArray[np.int64] = read + written + np.where(graph.is_variable, 0, graph.op_workspace_bytes)
+    return footprint
