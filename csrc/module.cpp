@@ -4,12 +4,14 @@
 namespace nb = nanobind;
 
 void bind_simulator(nb::module_& m);
+void bind_order_peak(nb::module_& m);
 void bind_list_scheduling(nb::module_& m);
 void bind_contiguous(nb::module_& m);
 
 NB_MODULE(_core, m) {
     m.doc() = "The hot core of opgym: frozen graphs, the event simulator, and search loops.";
     bind_simulator(m);
+    bind_order_peak(m);
     bind_list_scheduling(m);
     bind_contiguous(m);
 }

@@ -5,7 +5,7 @@ from .cluster import Cluster
 from .costs import CostModel, RooflineCost, TableCost
 from .graph import DIRECTIONS, ROLES, VARIABLE, Graph
 from .profiles import LINKS, PROFILES, DeviceProfile, Link
-from .simulate import Simulation, Simulator, Timeline
+from .simulate import BatchSimulation, Simulation, Simulator, Timeline, peak_of_order, peak_of_orders
 from .storage import load, save
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "PROFILES",
     "ROLES",
     "VARIABLE",
+    "BatchSimulation",
     "Cluster",
     "CostModel",
     "DeviceProfile",
@@ -26,5 +27,7 @@ __all__ = [
     "TableCost",
     "Timeline",
     "load",
+    "peak_of_order",
+    "peak_of_orders",
     "save",
 ]

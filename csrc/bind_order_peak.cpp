@@ -1,0 +1,50 @@
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include "numpy_arrays.hpp"
+#include "order_peak.hpp"
+
+namespace opgym {
+namespace {
+
+using namespace nb::literals;
+
+Numpy1<int64_t> peak_of_orders(const Graph& graph, const In2<int32_t>& orders, int threads) {
+    const auto size = static_cast<int64_t>(orders.shape(0));
+    const size_t length = orders.shape(1);
+    std::vector<int64_t> peaks(size);
+    {
+        nb::gil_scoped_release release;
+        peaks_of_orders(graph, {orders.data(), orders.size()}, length, peaks, threads);
+    }
+    return to_numpy(std::move(peaks));
+}
+
+}  // namespace
+
+void bind_order_peak_core(nb::module_& m) {
+    m.def(
+        "peak_of_order",
+        [](const Graph& graph, const In1<int32_t>& order) {
+            return OrderPeak(graph).peak({order.data(), order.size()});
+        },
+        "graph"_a, "order"_a.noconvert(),
+        "Largest dynamic bytes on one device when ops run in this order; resident bytes are apart.");
+    m.def("peak_of_orders", &peak_of_orders, "graph"_a, "orders"_a.noconvert(), "threads"_a = 1,
+          "peak_of_order of every row of orders, [orders] int64.");
+    nb::class_<IncrementalPeak>(m, "IncrementalPeak", "The peak of an order while single ops move.")
+        .def("__init__",
+             [](IncrementalPeak* self, const Graph& graph, const In1<int32_t>& order) {
+                 new (self) IncrementalPeak(graph, {order.data(), order.size()});
+             },
+             nb::keep_alive<1, 2>(), "graph"_a, "order"_a.noconvert())
+        .def_prop_ro("peak", &IncrementalPeak::peak)
+        .def_prop_ro("order", [](const IncrementalPeak& self) { return to_numpy(self.order()); },
+                     nb::rv_policy::automatic)
+        .def("move", &IncrementalPeak::move, "i"_a, "j"_a,
+             "Moves the op at position i to position j if that is legal; returns whether it did.");
+}
+
+}  // namespace opgym
+
+void bind_order_peak(nanobind::module_& m) { opgym::bind_order_peak_core(m); }

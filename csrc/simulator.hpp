@@ -1,0 +1,54 @@
+// The simulator of one graph on one platform: checks candidates, ranks their ops and runs them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "graph.hpp"
+#include "platform.hpp"
+#include "ranking.hpp"
+#include "run_result.hpp"
+
+namespace opgym {
+
+// Priorities as a caller gives them: none (upward rank), or one float per op.
+using Priority = std::variant<std::monostate, std::span<const float>, std::span<const double>>;
+
+// Candidates that share nothing but the graph; every row of an array is one candidate.
+struct Batch {
+    int64_t size = 0;
+    const uint8_t* device = nullptr;  // [size, ops]
+    Priority priority;                // [ops] or [size, ops]
+    int64_t* makespan_ns = nullptr;         // out [size]
+    int64_t* dynamic_peak_bytes = nullptr;  // out [size, devices]
+    int64_t* resident_bytes = nullptr;      // out [size, devices]
+};
+
+// All methods are safe to call from several threads at once.
+class Simulator {
+   public:
+    Simulator(std::shared_ptr<const Graph> graph, Platform platform);
+
+    const Graph& graph() const { return *graph_; }
+    const std::shared_ptr<const Graph>& shared_graph() const { return graph_; }
+    const Platform& platform() const { return platform_; }
+
+    // Throw std::invalid_argument for a device out of range, a NaN or a wrong length, before anything runs.
+    RunResult run(std::span<const uint8_t> device, const Priority& priority, const double* transfer_priority,
+                  Timeline* timeline) const;
+    void run_batch(const Batch& batch, int threads) const;
+    std::vector<int64_t> upward_rank(std::span<const uint8_t> device) const;
+
+   private:
+    void check_placement(std::span<const uint8_t> device) const;
+    void check_devices(std::span<const uint8_t> device) const;
+    void check_priority(const Priority& priority, size_t length) const;
+
+    std::shared_ptr<const Graph> graph_;
+    Platform platform_;
+};
+
+}  // namespace opgym
