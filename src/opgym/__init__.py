@@ -2,4 +2,8 @@
 
 from importlib.metadata import version as _version
 
+from .envs import register_environments as _register_environments
+
 __version__ = _version("opgym")
+
+_register_environments()

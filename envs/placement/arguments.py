@@ -1,0 +1,134 @@
+"""The constructor's arguments: read once, refused at once with what was expected."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ... import datasets
+from ...errors import InvalidProblemError, InvalidSolutionError, unknown_id
+from ...graphs import Cluster, CostModel, Graph
+from ...problems import Objective, Placement, PlacementProblem
+from .blocks import Blocks
+
+DEFAULT_GRAPH = "example/rnn-train"
+DEFAULT_CLUSTER = "2xP100"
+#: Up to this many ops a step is about one op; past it, about one of at most this many groups.
+MOST_SINGLE_OPS, DEFAULT_GROUPS = 2_000, "metis:256"
+
+MODES = ("sequential", "one_shot", "refine")
+OBSERVATIONS = ("node", "dict", "graph")
+REWARDS = ("terminal", "dense")
+ORDERS = ("critical_path", "program")
+INITIALS = ("single", "random")
+
+
+def read_problem(
+    problem: PlacementProblem | None,
+    graph: Graph | str | Path | None,
+    cluster: Cluster | str | None,
+    objective: Objective | str | None,
+    costs: CostModel | None,
+) -> PlacementProblem:
+    """The problem to play: given as it is, or posed from its parts and defaults.
+
+    Raises:
+        InvalidProblemError: A problem and a part of one are given.
+        UnknownIdError: An unknown graph, device profile or objective.
+    """
+    parts = {"graph": graph, "cluster": cluster, "objective": objective, "costs": costs}
+    given = [name for name, value in parts.items() if value is not None]
+    if problem is not None:
+        if given:
+            raise InvalidProblemError(
+                f"problem= and {given[0]}= are both given; a problem brings its own {given[0]}"
+            )
+        return problem
+    if not isinstance(graph, Graph):
+        imported = datasets.read(str(graph or DEFAULT_GRAPH))
+        graph, costs = imported.graph, costs or imported.costs
+        cluster = cluster or imported.cluster
+    if cluster is None or isinstance(cluster, str):
+        cluster = Cluster.parse(cluster or DEFAULT_CLUSTER)
+    chosen: dict[str, Any] = {} if costs is None else {"costs": costs}
+    if objective is not None:
+        chosen["objective"] = objective
+    return PlacementProblem(graph, cluster, **chosen)
+
+
+def one_of(what: str, given: str, known: tuple[str, ...]) -> str:
+    """Checks a choice.
+
+    Raises:
+        UnknownIdError: It is none of the known ones.
+    """
+    if given not in known:
+        raise unknown_id(what, str(given), list(known))
+    return given
+
+
+def read_observation(mode: str, observation: str | None, pad_to: tuple[int, int] | None) -> str:
+    """The kind of observation, checked against the mode.
+
+    Raises:
+        UnknownIdError: An unknown kind.
+        InvalidProblemError: It cannot show what the mode decides, or nothing could be padded.
+    """
+    chosen = one_of("observation", observation or ("dict" if mode == "one_shot" else "node"), OBSERVATIONS)
+    if mode == "one_shot" and chosen == "node":
+        raise InvalidProblemError(
+            "observation='node' is about one group and mode='one_shot' decides all at once; use 'dict' or 'graph'"
+        )
+    if pad_to is not None and chosen != "dict":
+        raise InvalidProblemError(f"pad_to={pad_to} needs observation='dict'; {chosen!r} is not padded")
+    return chosen
+
+
+def read_steps(mode: str, steps: int | None, initial: object, num_groups: int) -> int:
+    """Decisions of an episode.
+
+    Raises:
+        InvalidProblemError: ``steps`` or ``initial`` for a mode that has none, or no positive integer.
+    """
+    if mode != "refine":
+        for name, value in (("steps", steps), ("initial", initial)):
+            if value is not None:
+                raise InvalidProblemError(f"{name}= belongs to mode='refine'; mode is {mode!r}")
+        return num_groups if mode == "sequential" else 1
+    if steps is None:
+        return num_groups
+    if not isinstance(steps, (int, np.integer)) or isinstance(steps, bool) or steps < 1:
+        raise InvalidProblemError(
+            f"steps={steps!r}; expected a positive integer, the decisions of an episode"
+        )
+    return int(steps)
+
+
+def read_initial(
+    problem: PlacementProblem, blocks: Blocks, initial: str | Placement | NDArray[Any]
+) -> NDArray[np.int64]:
+    """Device of each group in a placement of ops, ``[groups] int64``.
+
+    Raises:
+        InvalidSolutionError: It is illegal, or puts the ops of one group on several devices.
+    """
+    placement = initial if isinstance(initial, Placement) else Placement(np.asarray(initial))
+    outcome = problem.evaluate(placement)
+    if not np.isfinite(outcome.value):
+        reason = outcome.details.get("reason", "")
+        raise InvalidSolutionError(
+            f"initial placement is illegal ({outcome.verdict}): {reason}; expected {' or '.join(INITIALS)}, "
+            "a Placement, or one allowed device per op"
+        )
+    device = placement.device[blocks.first_op].astype(np.int64)
+    split = np.flatnonzero(device[blocks.group_of_op] != placement.device)
+    if len(split):
+        op = int(split[0])
+        raise InvalidSolutionError(
+            f"initial placement puts op {op} on device {placement.device[op]} and the first op of its group "
+            f"{blocks.group_of_op[op]} on device {device[blocks.group_of_op[op]]}; a group is on one device"
+        )
+    return device

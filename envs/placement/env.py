@@ -1,0 +1,349 @@
+"""``GraphPlacement-v0``: decide on which device each group of ops runs."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any, ClassVar
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import ArrayLike, NDArray
+
+from ...errors import InvalidSolutionError
+from ...graphs import Cluster, CostModel, Graph
+from ...outcome import Outcome
+from ...problems import Objective, Placement, PlacementProblem, program_order
+from ...problems.grouping import assign
+from ..actions import read_choice, read_choices
+from . import viewer
+from .arguments import (
+    DEFAULT_GROUPS,
+    INITIALS,
+    MODES,
+    MOST_SINGLE_OPS,
+    ORDERS,
+    REWARDS,
+    one_of,
+    read_initial,
+    read_observation,
+    read_problem,
+    read_steps,
+)
+from .blocks import build_blocks
+from .estimate import Estimate, build_channels
+from .features import Units
+from .observation import DictObserver, GraphObserver, NodeObserver, Observer, Tables
+from .reward import Reward, dense_reward, improvement_reward, reference_of, score, terminal_reward
+from .types import PlacementState
+
+#: Steps that Stable-Baselines3's PPO keeps by default, and the memory for them past which a warning is due.
+ROLLOUT_STEPS, ROLLOUT_WARNING_BYTES = 2_048, 2_000_000_000
+
+
+class GraphPlacementEnv(gymnasium.Env[Any, Any]):
+    """PLACEHOLDER"""
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array", "ansi"], "render_fps": 10}
+
+    def __init__(
+        self,
+        graph: Graph | str | Path | None = None,
+        cluster: Cluster | str | None = None,
+        objective: Objective | str | None = None,
+        costs: CostModel | None = None,
+        *,
+        problem: PlacementProblem | None = None,
+        mode: str = "sequential",
+        groups: str | ArrayLike | None = None,
+        observation: str | None = None,
+        reward: str | None = None,
+        order: str = "critical_path",
+        initial: str | Placement | NDArray[Any] | None = None,
+        steps: int | None = None,
+        pad_to: tuple[int, int] | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        self.problem = read_problem(problem, graph, cluster, objective, costs)
+        self.mode = one_of("mode", mode, MODES)
+        kind = read_observation(mode, observation, pad_to)
+        self.render_mode = None if render_mode is None else one_of(
+            "render mode", render_mode, tuple(self.metadata["render_modes"])
+        )  # fmt: skip
+        self._priority = (
+            None if one_of("order", order, ORDERS) == "critical_path" else program_order(self.problem.graph)
+        )
+
+        if groups is None:
+            groups = "op" if self.problem.graph.num_ops <= MOST_SINGLE_OPS else DEFAULT_GROUPS
+        self.groups = assign(self.problem, groups)
+        self._blocks = build_blocks(self.problem, self.groups)
+        self._channels = build_channels(self.problem.cluster, self._blocks.slot_bytes)
+        self._reference = reference_of(self.problem)
+        self._total_steps = read_steps(mode, steps, initial, self.num_groups)
+        self._start = self._read_start(initial)
+        self._start_outcome: Outcome | None = None
+        self._reward = self._read_reward(reward)
+
+        units = Units(self._reference.time_ns, self._reference.time_ns / self.num_groups)
+        tables = Tables(self.problem, self._blocks, units, self._total_steps)
+        self._observer = self._read_observer(kind, tables, pad_to)
+        self.observation_space = self._observer.space
+        nodes = pad_to[0] if pad_to is not None else self.num_groups
+        devices = len(self.problem.cluster)
+        if mode == "one_shot":
+            self.action_space: spaces.Space[Any] = spaces.MultiDiscrete([devices] * nodes)
+        else:
+            self.action_space = spaces.Discrete(devices)
+        self._masks = self._blocks.allowed.astype(np.int8)
+        self._whole_mask = np.ones(nodes * devices, np.int8)
+        self._whole_mask[: self._masks.size] = self._masks.ravel()
+        self._lowest_allowed: list[int] = self._blocks.allowed.argmax(axis=1).tolist()
+        self._state: PlacementState | None = None
+
+    # --- the Gymnasium interface
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Starts an episode; see the class for what it starts from. There are no options."""
+        super().reset(seed=seed)
+        state = PlacementState(
+            device=[-1] * self.num_groups,
+            step=0,
+            group=-1 if self.mode == "one_shot" else 0,
+            estimate=Estimate(self._blocks, self._channels),
+        )
+        if self.mode == "refine":
+            self._put_everything(state)
+        self._state = state
+        return self._observer.observe(state), self._info(state)
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Takes one decision; see the class for what an illegal action does, and a step after the end."""
+        state = self._current()
+        if state.over:
+            gymnasium.logger.warn("step() after the end of the episode changes nothing; call reset() first")
+            return self._observer.observe(state), 0.0, True, False, self._info(state)
+        before = state.potential
+        if self.mode == "sequential":
+            self._decide(state, action)
+        elif self.mode == "one_shot":
+            self._decide_all(state, action)
+        else:
+            self._revise(state, action)
+        episode_return = None
+        if state.over and state.outcome is not None:
+            episode_return = state.baseline - score(state.outcome, self.reference)
+        reward = self._reward(before, state.potential, episode_return)
+        return self._observer.observe(state), reward, state.over, False, self._info(state)
+
+    def render(self) -> Any:
+        """Draws the placement so far: ``uint8 [height, width, 3]``, or text; ``None`` without a render mode."""
+        if self.render_mode is None:
+            gymnasium.logger.warn(
+                "render() without a render mode; make the environment with render_mode='rgb_array'"
+            )
+            return None
+        state = self._current()
+        picture = viewer.Picture(self.problem, self._blocks, state, self._total_steps, self._solution(state))
+        return picture.rgb_array() if self.render_mode == "rgb_array" else picture.ansi()
+
+    # --- beyond Gymnasium
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """Which actions are legal now, as MaskablePPO of sb3-contrib asks; equal to ``info["action_mask"]``."""
+        return self._mask(self._current()).astype(np.bool_)
+
+    def fork(self) -> PlacementState:
+        """A copy of the state of the episode, for tree search; costs microseconds, not an episode."""
+        return self._current().copy()
+
+    def restore(self, state: PlacementState) -> tuple[Any, dict[str, Any]]:
+        """Goes back to a state that :meth:`fork` gave; it may be restored any number of times.
+
+        Args:
+            state: From this environment or an equal one (same problem, groups and mode).
+
+        Returns:
+            Observation and info of that state.
+
+        Raises:
+            InvalidSolutionError: The state is of an environment with other groups or devices.
+        """
+        if (len(state.device), len(state.estimate.free_ns)) != (self.num_groups, len(self.problem.cluster)):
+            raise InvalidSolutionError(
+                f"the state is about {len(state.device)} groups on {len(state.estimate.free_ns)} devices; this "
+                f"environment has {self.num_groups} on {len(self.problem.cluster)}"
+            )
+        self._state = state.copy()
+        return self._observer.observe(self._state), self._info(self._state)
+
+    @property
+    def num_groups(self) -> int:
+        """Number of groups that are decided about."""
+        return self._blocks.num_groups
+
+    @property
+    def reference(self) -> float:
+        """What values are divided by, in the unit of the objective."""
+        return self._reference.value
+
+    @property
+    def device(self) -> NDArray[np.int64]:
+        """Device of each op so far, ``[ops] int64``; -1: not decided."""
+        return np.array(self._current().device, np.int64)[self.groups]
+
+    # --- the three games
+
+    def _decide(self, state: PlacementState, action: Any) -> None:
+        """``sequential``: the group goes to the chosen device, for good."""
+        self._put(state, state.group, read_choice(action))
+        state.step += 1
+        state.over = state.step == self.num_groups
+        state.group = -1 if state.over else state.step
+        state.potential = self._estimated_value(state.estimate) / self.reference
+        if state.over:
+            state.outcome = self._evaluate(state)
+
+    def _decide_all(self, state: PlacementState, action: Any) -> None:
+        """``one_shot``: every group goes to its device at once; what stands beside padding is ignored."""
+        choices = read_choices(action, len(self._whole_mask) // len(self.problem.cluster))
+        for group in range(self.num_groups):
+            self._put(state, group, choices[group])
+        state.step, state.over = 1, True
+        state.outcome = self._evaluate(state)
+
+    def _revise(self, state: PlacementState, action: Any) -> None:
+        """``refine``: the group stays or moves, and the whole placement is judged again if it moved."""
+        group, before = state.group, state.device[state.group]
+        self._put(state, group, read_choice(action))
+        if state.device[group] != before:
+            state.outcome = self._evaluate(state)
+            state.potential = score(state.outcome, self.reference)
+        state.step += 1
+        state.over = state.step == self._total_steps
+        state.group = -1 if state.over else state.step % self.num_groups
+        if state.group == 0:  # a new pass: the estimate follows the decision order from its beginning
+            state.estimate = Estimate(self._blocks, self._channels)
+
+    def _put(self, state: PlacementState, group: int, device: int | None) -> None:
+        """Puts a group on a device; on its lowest allowed one if the choice is illegal."""
+        if device is None or not 0 <= device < len(self.problem.cluster) or not self._masks[group, device]:
+            device = self._lowest_allowed[group]
+            state.illegal_actions += 1
+        state.device[group] = device
+        state.estimate.append(group, device)
+
+    def _put_everything(self, state: PlacementState) -> None:
+        """The initial placement of ``refine``."""
+        if self._start is None:
+            draw = self.np_random.random(self.num_groups)
+            count = self._blocks.allowed.sum(axis=1)
+            nth = np.floor(draw * count).astype(np.int64)  # which of its allowed devices
+            state.device = (np.cumsum(self._blocks.allowed, axis=1) > nth[:, None]).argmax(axis=1).tolist()
+            state.outcome = self._evaluate(state)
+        else:
+            state.device = self._start.tolist()
+            self._start_outcome = self._start_outcome or self._evaluate(state)
+            state.outcome = self._start_outcome
+        state.baseline = state.potential = score(state.outcome, self.reference)
+
+    # --- judging and describing
+
+    def _solution(self, state: PlacementState) -> Placement | None:
+        """The placement of all ops, if every group has a device."""
+        if state.outcome is None and not state.over:
+            return None
+        return Placement(np.array(state.device, np.int64)[self.groups], self._priority)
+
+    def _evaluate(self, state: PlacementState) -> Outcome:
+        """Judges the whole placement, in the order that the environment was made with."""
+        return self.problem.evaluate(Placement(np.array(state.device, np.int64)[self.groups], self._priority))
+
+    def _estimated_value(self, estimate: Estimate) -> float:
+        """The objective of the groups decided so far, estimated, in the objective's unit."""
+        match self.problem.objective:
+            case Objective.STEP_TIME:
+                return float(estimate.finish_ns)
+            case Objective.PEAK_MEMORY:
+                return float(max(estimate.peak_bytes))
+            case Objective.MAX_LOAD:
+                return max(estimate.busy_ns) / 1e6
+            case _:
+                return estimate.finish_ns / 1e6
+
+    def _mask(self, state: PlacementState) -> NDArray[np.int8]:
+        """Legal actions of a state; all of them after the end, when any action is ignored."""
+        if self.mode == "one_shot":
+            return np.ones_like(self._whole_mask) if state.over else self._whole_mask.copy()
+        return (
+            np.ones(len(self.problem.cluster), np.int8)
+            if state.group < 0
+            else self._masks[state.group].copy()
+        )
+
+    def _info(self, state: PlacementState) -> dict[str, Any]:
+        info: dict[str, Any] = {"action_mask": self._mask(state), "illegal_actions": state.illegal_actions}
+        if state.outcome is not None:
+            info["outcome"] = state.outcome
+        if state.over and state.outcome is not None:
+            details = state.outcome.details
+            if (
+                not self.problem.objective.simulated
+            ):  # the analytic objectives say nothing of the event simulator
+                run = self.problem.simulate(Placement(self.device, self._priority))
+                details = {"step_time_ns": run.makespan_ns, "peak_bytes": run.peak_bytes}
+            info["step_time_ns"] = int(details["step_time_ns"])
+            info["peak_bytes"] = np.array(details["peak_bytes"], np.int64)
+            info["device"] = self.device
+        return info
+
+    def _current(self) -> PlacementState:
+        if self._state is None:
+            raise gymnasium.error.ResetNeeded("the environment has no state yet; call reset() first")
+        return self._state
+
+    # --- arguments that need more than a look
+
+    def _read_start(self, initial: str | Placement | NDArray[Any] | None) -> NDArray[np.int64] | None:
+        """Device of each group at the start of ``refine``, ``[groups] int64``; ``None`` where it is drawn."""
+        if self.mode != "refine":
+            return None
+        if isinstance(initial, str) and one_of("initial placement", initial, INITIALS) == "random":
+            return None
+        if initial is None or isinstance(initial, str):
+            # The fastest single device; for a group that may not run there, its fastest allowed one.
+            allowed = self._blocks.allowed
+            cost = np.where(
+                allowed, np.array(self._blocks.cost_ns, np.float64).reshape(allowed.shape), np.inf
+            )
+            home = self._reference.device[self._blocks.first_op]
+            groups = np.arange(self.num_groups)
+            return np.asarray(np.where(allowed[groups, home], home, cost.argmin(axis=1)), np.int64)
+        return read_initial(self.problem, self._blocks, initial)
+
+    def _read_reward(self, reward: str | None) -> Reward:
+        chosen = one_of("reward", reward or ("dense" if self.mode == "refine" else "terminal"), REWARDS)
+        if chosen == "terminal":
+            return terminal_reward
+        return improvement_reward if self.mode == "refine" else dense_reward
+
+    def _read_observer(self, kind: str, tables: Tables, pad_to: tuple[int, int] | None) -> Observer:
+        observer: Observer
+        if kind == "node":
+            observer = NodeObserver(tables)
+        elif kind == "dict":
+            observer = DictObserver(self.problem, tables, pad_to)
+        else:
+            observer = GraphObserver(self.problem, tables)
+        rollout = observer.nbytes * ROLLOUT_STEPS
+        if rollout > ROLLOUT_WARNING_BYTES:
+            warnings.warn(
+                f"one {kind!r} observation has {observer.nbytes:,} bytes: a rollout buffer of {ROLLOUT_STEPS} steps "
+                f"needs {rollout / 1e9:.1f} GB for each environment; use fewer steps, coarser groups such as "
+                "groups='metis:64', or observation='node'",
+                stacklevel=3,
+            )
+        return observer

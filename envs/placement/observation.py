@@ -1,0 +1,314 @@
+"""Three observations of the same state: about one group, the padded whole, and a Gymnasium graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from ...errors import InvalidProblemError
+from ...problems import PlacementProblem
+from .blocks import Blocks
+from .features import (
+    DEVICE_FIELDS,
+    EDGE_FIELDS,
+    GROUP_FIELDS,
+    LIMIT,
+    PROGRESS,
+    Field,
+    Units,
+    clipped,
+    edge_features,
+    group_features,
+)
+from .types import PlacementState
+
+Float32 = NDArray[np.float32]
+Int32 = NDArray[np.int32]
+
+#: Fields of a group that stand for each device once: its time there, and whether it may run there.
+PER_DEVICE_FIELDS = (
+    Field("cost", 0, LIMIT, "mean block", "time of the group on the device"),
+    Field("allowed", 0, 1, "flag", "the group may run on the device"),
+)
+
+
+class Tables:
+    """What observations need and never changes during an episode."""
+
+    def __init__(self, problem: PlacementProblem, blocks: Blocks, units: Units, total_steps: int) -> None:
+        self.blocks, self.units, self.total_steps = blocks, units, total_steps
+        self.devices = range(blocks.num_devices)
+        self.capacity_bytes: list[int] = problem.cluster.capacity_bytes.tolist()
+        self.allowed: list[list[bool]] = blocks.allowed.tolist()
+        self.groups = group_features(problem, blocks, units)
+
+    def device_rows(self, state: PlacementState) -> list[float]:
+        """``DEVICE_FIELDS`` of every device for the group to decide, ``[devices * fields]``, device by device.
+
+        Fields about a group are 0 where there is none to decide (``one_shot``, and after the end).
+        """
+        group, estimate = state.group, state.estimate
+        reference = self.units.reference_ns
+        if group < 0:
+            rows: list[float] = []
+            for d in self.devices:
+                busy = min(estimate.free_ns[d] / reference, LIMIT)
+                free, least = self._free_memory(state, d)
+                rows += (0.0, 0.0, 0.0, 0.0, 0.0, busy, 0.0, 0.0, 0.0, free, free, least, 0.0, 0.0, 0.0)
+            return rows
+
+        blocks, block = self.blocks, self.units.block_ns
+        allowed, costs = self.allowed[group], blocks.cost_ns[group]
+        previews = [estimate.start_on(group, d) for d in self.devices]
+        earliest_start = min(p[0] for p, ok in zip(previews, allowed, strict=True) if ok)
+        earliest_finish = min(p[0] + c for p, c, ok in zip(previews, costs, allowed, strict=True) if ok)
+        parents = self._shares(blocks.parents[group], estimate.device)
+        children = self._shares(blocks.children[group], state.device)
+        readable = self._readable_bytes(group, estimate.device)
+        current, locked = state.device[group], sum(allowed) == 1
+        rows = []
+        for d in self.devices:
+            start, moved_bytes, moved_ns, _ = previews[d]
+            cost, capacity = costs[d], self.capacity_bytes[d]
+            need = estimate.need_bytes(group, d, moved_bytes) + blocks.inner_peak_bytes[group]
+            free, least = self._free_memory(state, d)
+            after = max((capacity - estimate.live_bytes[d] - need) / capacity, -1.0)
+            rows += (
+                min(max((start - earliest_start) / block, 0.0), LIMIT),
+                min(max((start + cost - earliest_finish) / block, 0.0), LIMIT),
+                min(cost / block, LIMIT),
+                min(moved_ns / block, LIMIT),
+                min(start / reference, LIMIT),
+                min(estimate.free_ns[d] / reference, LIMIT),
+                moved_bytes / readable if readable else 0.0,
+                parents[d],
+                children[d],
+                free,
+                after,
+                least,
+                float(d == current),
+                float(locked and allowed[d]),
+                float(allowed[d]),
+            )
+        return rows
+
+    def progress(self, state: PlacementState) -> float:
+        """Share of the episode's decisions that are taken."""
+        return state.step / self.total_steps
+
+    def _free_memory(self, state: PlacementState, device: int) -> tuple[float, float]:
+        """Free share of a device's capacity, now and at the worst moment so far."""
+        capacity = self.capacity_bytes[device]
+        free = (capacity - state.estimate.live_bytes[device]) / capacity
+        least = (capacity - state.estimate.peak_bytes[device]) / capacity
+        return max(free, -1.0), max(least, -1.0)
+
+    def _shares(self, neighbours: tuple[int, ...], device: list[int]) -> list[float]:
+        """Share on each device of the neighbours that have one."""
+        counts = [0] * len(self.devices)
+        placed = 0
+        for g in neighbours:
+            if device[g] >= 0:
+                counts[device[g]] += 1
+                placed += 1
+        return [count / placed for count in counts] if placed else [0.0] * len(counts)
+
+    def _readable_bytes(self, group: int, device: list[int]) -> int:
+        """Bytes of the tensors that a group reads from groups appended before."""
+        blocks = self.blocks
+        return sum(
+            blocks.slot_bytes[slot]
+            for slot, _ in blocks.inputs[group]
+            if device[blocks.slot_source[slot]] >= 0
+        )
+
+
+class Observer(Protocol):
+    """Turns a state into an observation: fresh arrays every time."""
+
+    space: spaces.Space[Any]
+    nbytes: int
+
+    def observe(self, state: PlacementState) -> Any:
+        """The observation of a state, an element of ``space``."""
+        ...
+
+
+def _bounds(columns: tuple[Field, ...]) -> tuple[Float32, Float32]:
+    return np.array([f.low for f in columns], np.float32), np.array([f.high for f in columns], np.float32)
+
+
+def _box(shape: tuple[int, ...], columns: tuple[Field, ...]) -> spaces.Box:
+    """A float32 box ``[..., fields]`` with the bounds of its fields."""
+    low, high = (np.broadcast_to(b, (*shape, len(columns))) for b in _bounds(columns))
+    return spaces.Box(low, high, dtype=np.float32)
+
+
+class NodeObserver:
+    """A vector about the group to decide and each device, of one length for any graph on as many devices.
+
+    ``[devices * len(DEVICE_FIELDS) + len(GROUP_FIELDS) + 1] float32``: the fields of each device, device by device;
+    the fields of the group (0 after the end); the progress.
+    """
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self._per_device = len(tables.devices) * len(DEVICE_FIELDS)
+        columns = (*(DEVICE_FIELDS * len(tables.devices)), *GROUP_FIELDS, PROGRESS)
+        self.space = _box((), columns)
+        self.nbytes = 4 * len(columns)
+        self._length = len(columns)
+
+    def observe(self, state: PlacementState) -> Float32:
+        """See :class:`Observer`."""
+        observation = np.zeros(self._length, np.float32)
+        observation[: self._per_device] = self._tables.device_rows(state)
+        if state.group >= 0:
+            observation[self._per_device : -1] = self._tables.groups[state.group]
+        observation[-1] = self._tables.progress(state)
+        return observation
+
+
+@dataclass(frozen=True)
+class Whole:
+    """The groups of a graph as arrays, the same at every step.
+
+    Attributes:
+        nodes: ``GROUP_FIELDS``, then each of ``PER_DEVICE_FIELDS`` on every device, ``[groups, fields] float32``.
+        columns: The fields of a node.
+        edges: ``(writer, reader)``, ``[edges, 2] int32``.
+        edge_values: ``EDGE_FIELDS``, ``[edges, fields] float32``.
+    """
+
+    nodes: Float32
+    columns: tuple[Field, ...]
+    edges: Int32
+    edge_values: Float32
+
+
+def whole_graph(problem: PlacementProblem, tables: Tables) -> Whole:
+    """Lays out the groups as nodes and the tensors between them as edges."""
+    blocks, units = tables.blocks, tables.units
+    cost = np.array(blocks.cost_ns, np.float64).reshape(blocks.num_groups, -1) / units.block_ns
+    per_device = tuple(f for f in PER_DEVICE_FIELDS for _ in tables.devices)
+    nodes = np.concatenate([tables.groups, cost, blocks.allowed], axis=1)
+    columns = (*GROUP_FIELDS, *per_device)
+    edges, edge_values = edge_features(problem, blocks, units)
+    return Whole(clipped(nodes, columns), columns, edges, edge_values)
+
+
+class DictObserver:
+    """The whole graph as a flat dict of padded arrays with masks.
+
+    ==================  ===========================  =======  ============================================
+    key                 shape                        dtype    meaning
+    ==================  ===========================  =======  ============================================
+    ``nodes``           [nodes, fields]              float32  ``GROUP_FIELDS``, cost and allowed per device
+    ``node_mask``       [nodes]                      int8     1: a group, 0: padding
+    ``placement``       [nodes]                      int32    device; -1: not decided yet, or padding
+    ``edges``           [2, edges]                   int32    writer, reader; 0 in padding
+    ``edge_features``   [edges, fields]              float32  ``EDGE_FIELDS``
+    ``edge_mask``       [edges]                      int8     1: an edge, 0: padding
+    ``devices``         [devices, fields]            float32  ``DEVICE_FIELDS`` for the group to decide
+    ``current``         [1]                          int32    group to decide; -1: none
+    ``progress``        [1]                          float32  share of the decisions taken
+    ==================  ===========================  =======  ============================================
+    """
+
+    def __init__(self, problem: PlacementProblem, tables: Tables, pad_to: tuple[int, int] | None) -> None:
+        whole = whole_graph(problem, tables)
+        groups, edges, devices = len(whole.nodes), len(whole.edges), len(tables.devices)
+        nodes, edge_rows = pad_to or (groups, max(edges, 1))  # no library likes an axis of length 0
+        if nodes < groups or edge_rows < edges:
+            raise InvalidProblemError(
+                f"pad_to={pad_to} is too small for this graph, which has {groups} groups and {edges} edges between "
+                "them; give at least as many, or coarser groups"
+            )
+        self._tables = tables
+        self._nodes = _padded(whole.nodes, nodes)
+        self._node_mask = _padded(np.ones(groups, np.int8), nodes)
+        self._edges = np.ascontiguousarray(_padded(whole.edges, edge_rows).T)
+        self._edge_values = _padded(whole.edge_values, edge_rows)
+        self._edge_mask = _padded(np.ones(edges, np.int8), edge_rows)
+        self.space = spaces.Dict(
+            {
+                "nodes": _box((nodes,), whole.columns),
+                "node_mask": spaces.Box(0, 1, (nodes,), np.int8),
+                "placement": spaces.Box(-1, devices - 1, (nodes,), np.int32),
+                "edges": spaces.Box(0, nodes - 1, (2, edge_rows), np.int32),
+                "edge_features": _box((edge_rows,), EDGE_FIELDS),
+                "edge_mask": spaces.Box(0, 1, (edge_rows,), np.int8),
+                "devices": _box((devices,), DEVICE_FIELDS),
+                "current": spaces.Box(-1, nodes - 1, (1,), np.int32),
+                "progress": _box((), (PROGRESS,)),
+            }
+        )
+        self.nbytes = sum(
+            int(np.prod(s.shape)) * s.dtype.itemsize for s in self.space.values() if s.shape and s.dtype
+        )
+
+    def observe(self, state: PlacementState) -> dict[str, NDArray[Any]]:
+        """See :class:`Observer`."""
+        placement = np.full(len(self._nodes), -1, np.int32)
+        placement[: len(state.device)] = state.device
+        rows = np.array(self._tables.device_rows(state), np.float32)
+        return {
+            "nodes": self._nodes.copy(),
+            "node_mask": self._node_mask.copy(),
+            "placement": placement,
+            "edges": self._edges.copy(),
+            "edge_features": self._edge_values.copy(),
+            "edge_mask": self._edge_mask.copy(),
+            "devices": rows.reshape(-1, len(DEVICE_FIELDS)),
+            "current": np.array([state.group], np.int32),
+            "progress": np.array([self._tables.progress(state)], np.float32),
+        }
+
+
+def _padded(values: NDArray[Any], length: int) -> NDArray[Any]:
+    """Zero rows added up to ``length``."""
+    result = np.zeros((length, *values.shape[1:]), values.dtype)
+    result[: len(values)] = values
+    return result
+
+
+class GraphObserver:
+    """The whole graph as a ``GraphInstance``.
+
+    Nodes are the groups, ``[groups, fields] float32``: the fields of ``nodes`` in :class:`DictObserver`, then whether
+    the group is on each device, whether it is to be decided now, ``DEVICE_FIELDS`` of every device (0 for all other
+    groups), the progress. Edges carry ``EDGE_FIELDS``; there are none (``None``) in a graph without edges.
+    """
+
+    def __init__(self, problem: PlacementProblem, tables: Tables) -> None:
+        self._tables = tables
+        self._whole = whole_graph(problem, tables)
+        devices = len(tables.devices)
+        self._placement_column = len(self._whole.columns)
+        self._current_column = self._placement_column + devices
+        placed, current = Field("placed", 0, 1, "flag", ""), Field("to_decide", 0, 1, "flag", "")
+        columns = (*self._whole.columns, *(placed,) * devices, current, *DEVICE_FIELDS * devices, PROGRESS)
+        self._shape = (len(self._whole.nodes), len(columns))
+        self.space = spaces.Graph(_box((), columns), _box((), EDGE_FIELDS))
+        self.nbytes = (
+            4 * int(np.prod(self._shape)) + self._whole.edges.nbytes + self._whole.edge_values.nbytes
+        )
+
+    def observe(self, state: PlacementState) -> spaces.GraphInstance:
+        """See :class:`Observer`."""
+        whole, nodes = self._whole, np.zeros(self._shape, np.float32)
+        nodes[:, : self._placement_column] = whole.nodes
+        device = np.array(state.device)
+        placed = np.flatnonzero(device >= 0)
+        nodes[placed, self._placement_column + device[placed]] = 1
+        if state.group >= 0:
+            nodes[state.group, self._current_column] = 1
+            nodes[state.group, self._current_column + 1 : -1] = self._tables.device_rows(state)
+        nodes[:, -1] = self._tables.progress(state)
+        if len(whole.edges) == 0:
+            return spaces.GraphInstance(nodes, None, None)
+        return spaces.GraphInstance(nodes, whole.edge_values.copy(), whole.edges.copy())
