@@ -1,0 +1,1 @@
+"""The semantics of the simulator: cases worked by hand, and random instances for comparisons."""
