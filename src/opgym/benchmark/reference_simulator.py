@@ -160,6 +160,7 @@ class _Run:
 
         # --- Transfers: what waits, by pair of devices: heaps of (key, tensor, destination); channels in use
         self.waiting: dict[tuple[int, int], list[tuple[Any, int, int]]] = {}
+        self.channels = {(s, d): self._channels(s, d) for s in self.devices for d in self.devices}
         self.held: set[Any] = set()
         self.transfers: list[Transfer] = []
 
@@ -279,21 +280,20 @@ class _Run:
     def _start_transfers(self, time: int) -> None:
         """Starts waiting transfers, best first, skipping those whose channels are held.
 
-        A start only takes channels away, so going through the whole order once and skipping the blocked ones
-        is the same as starting the best that is not blocked until none is left. The best of one pair of
-        devices is the top of its heap, and all of a pair need the same channels.
+        All transfers of a pair of devices need the same channels, so at most the best of each pair can start
+        in a round, and only those tops of heaps need a look.
         """
-        while True:
-            free = [
-                queue[0] + (source,)
-                for (source, destination), queue in self.waiting.items()
-                if queue and self.held.isdisjoint(self._channels(source, destination))
-            ]
-            if not free:
-                return
-            _, tensor, destination, source = min(free)
+        tops = [
+            (*queue[0], source)
+            for (source, destination), queue in self.waiting.items()
+            if queue and self.held.isdisjoint(self.channels[source, destination])
+        ]
+        for _, tensor, destination, source in sorted(tops):
+            channels = self.channels[source, destination]
+            if not self.held.isdisjoint(channels):  # a better one has just taken them
+                continue
             heapq.heappop(self.waiting[source, destination])
-            self.held.update(self._channels(source, destination))
+            self.held.update(channels)
             end = time + transfer_duration_ns(self.cluster, self.bytes[tensor], source, destination)
             heapq.heappush(self.transfer_ends, (end, len(self.transfers)))
             self.transfers.append(Transfer(tensor, source, destination, time, end))
@@ -305,7 +305,7 @@ class _Run:
         while self.transfer_ends and self.transfer_ends[0][0] == time:
             _, position = heapq.heappop(self.transfer_ends)
             sent = self.transfers[position]
-            self.held.difference_update(self._channels(sent.source, sent.destination))
+            self.held.difference_update(self.channels[sent.source, sent.destination])
             self._one_use_less(sent.tensor, sent.source)
             arrivals.append((sent.tensor, sent.destination))
         return arrivals
