@@ -1,4 +1,4 @@
-"""Small built-in graphs, built from nothing: what an environment plays without arguments, and docs and tests use."""
+"""Small built-in graphs: what an environment plays without arguments, and what docs and tests use."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def load(name: str) -> Graph:
 def rnn_train(
     *, layers: int = 2, steps: int = 6, batch: int = 64, width: int = 2048, classes: int = 8192
 ) -> Graph:
-    """One training step of an unrolled recurrent network: forward, backward, updates colocated with their variables.
+    """One training step of an unrolled recurrent network, its updates colocated with their variables.
 
-    A cell is tanh([x, h] W). The loss is taken on the last step. With one layer on each of two devices the layers
-    work on different time steps at once, which one device cannot.
+    A cell is tanh([x, h] W). The loss is taken on the last step. With one layer on each of two devices the
+    layers work on different time steps at once, which one device cannot.
 
     Args:
         layers: Stacked recurrent layers.
@@ -94,8 +94,9 @@ class _RecurrentTraining:
             for t in range(self.steps):
                 name = f"{self._layer(layer)}/step{t}"
                 z = b.tensor(shape=self.state_shape)
-                b.op("MatMul", inputs=[below[t], state, self.weight[layer]], outputs=[z], flops=self.cell_flops,
-                     layer=self._layer(layer), name=f"{name}/matmul")  # fmt: skip
+                reads = [below[t], state, self.weight[layer]]
+                b.op("MatMul", inputs=reads, outputs=[z], flops=self.cell_flops, layer=self._layer(layer),
+                     name=f"{name}/matmul")  # fmt: skip
                 state = b.tensor(shape=self.state_shape)
                 b.op("Tanh", inputs=[z], outputs=[state], flops=self.batch * self.width, elementwise=True,
                      layer=self._layer(layer), name=f"{name}/tanh")  # fmt: skip
@@ -103,8 +104,8 @@ class _RecurrentTraining:
             below = self.h[layer][1:]
             self.inputs.append(below)
         logits = b.tensor(shape=(self.batch, self.classes))
-        b.op("MatMul", inputs=[below[-1], self.weight[-1]], outputs=[logits], flops=self.output_flops, layer="output",
-             name="output/matmul")  # fmt: skip
+        b.op("MatMul", inputs=[below[-1], self.weight[-1]], outputs=[logits], flops=self.output_flops,
+             layer="output", name="output/matmul")  # fmt: skip
         return logits
 
     def _run_backward(self, logits: int) -> None:
@@ -114,8 +115,8 @@ class _RecurrentTraining:
         grad_logits = b.tensor(shape=(self.batch, self.classes))
         b.op("SoftmaxCrossEntropy", inputs=[logits, labels], outputs=[loss, grad_logits],
              flops=8 * self.batch * self.classes, layer="output", name="output/loss")  # fmt: skip
-        grad = self._gradient("output/grad-input", "MatMulGrad", [grad_logits, self.weight[top]], self.state_shape,
-                              self.output_flops, "output")  # fmt: skip
+        grad = self._gradient("output/grad-input", "MatMulGrad", [grad_logits, self.weight[top]],
+                              self.state_shape, self.output_flops, "output")  # fmt: skip
         grad_weight = self._gradient("output/grad-weight", "MatMulGradWeight", [self.h[-1][-1], grad_logits],
                                      (self.width, self.classes), self.output_flops, "output")  # fmt: skip
         self._update(top, grad_weight, self.width * self.classes)
@@ -137,12 +138,13 @@ class _RecurrentTraining:
                         f"{name}/step{t}/grad-sum", "Add", arriving, self.state_shape, elements, name
                     )
                 ]
-            grad_z = self._gradient(f"{name}/step{t}/tanh-grad", "TanhGrad", [*arriving, self.h[layer][t + 1]],
+            grad_z = self._gradient(f"{name}/step{t}/tanh-grad", "TanhGrad",
+                                    [*arriving, self.h[layer][t + 1]],
                                     self.state_shape, 3 * elements, name)  # fmt: skip
             weight_grads.append(
                 self._gradient(f"{name}/step{t}/grad-weight", "MatMulGradWeight",
-                               [self.inputs[layer][t], self.h[layer][t], grad_z], (2 * self.width, self.width),
-                               self.cell_flops, name)
+                               [self.inputs[layer][t], self.h[layer][t], grad_z],
+                               (2 * self.width, self.width), self.cell_flops, name)
             )  # fmt: skip
             # Nothing needs the gradient of the inputs of layer 0, nor that of the state before step 0.
             outputs: list[int] = []
@@ -167,7 +169,8 @@ class _RecurrentTraining:
         self, name: str, kind: str, inputs: list[int], shape: tuple[int, ...], flops: int, layer: str
     ) -> int:
         output = self.builder.tensor(shape=shape)
-        self.builder.op(kind, inputs=inputs, outputs=[output], flops=flops, layer=layer, direction="backward",
+        self.builder.op(kind, inputs=inputs, outputs=[output], flops=flops, layer=layer,
+                        direction="backward",
                         elementwise=kind in ("Add", "TanhGrad"), name=name)  # fmt: skip
         return output
 
@@ -180,7 +183,7 @@ class _RecurrentTraining:
 
 
 def two_branch(*, depth: int = 3, batch: int = 256, width: int = 2048) -> Graph:
-    """Inference of a network with two independent branches between a stem and a head: one device each is best.
+    """Inference of a network with two independent branches between a stem and a head.
 
     Args:
         depth: Layers of a branch.

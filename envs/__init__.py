@@ -1,4 +1,4 @@
-"""The environments: problems, made steppable. ``import opgym`` registers them; ``gymnasium.make`` loads them."""
+"""The environments: problems, made steppable. ``import opgym`` registers them for ``gymnasium.make``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ def register_environments() -> None:
 
 
 def __getattr__(name: str) -> Any:
-    # Environments load what they need (graphs, problems, METIS) when they are first used, not with `import opgym`.
+    # Environments load what they need (graphs, problems, METIS) when they are first used, not with `import
+    # opgym`.
     if name == "GraphPlacementEnv":
         from .placement import GraphPlacementEnv
 

@@ -10,8 +10,9 @@ import numpy as np
 def read_choice(action: Any) -> int | None:
     """Reads one choice.
 
-    Integers of any kind count, numpy's too, and so does an integer array that holds exactly one (a policy on one
-    environment returns such). Floats, even whole ones, booleans, ``None`` and everything else do not.
+    Integers of any kind count, numpy's too, and so does an integer array that holds exactly one (a policy
+    on one environment returns such). Floats, even whole ones, booleans, ``None`` and everything else do
+    not.
 
     Args:
         action: What was given to ``step``.

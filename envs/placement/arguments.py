@@ -49,8 +49,9 @@ def read_problem(
         return problem
     if not isinstance(graph, Graph):
         imported = datasets.read(str(graph or DEFAULT_GRAPH))
-        graph, costs = imported.graph, costs or imported.costs
-        cluster = cluster or imported.cluster
+        graph = imported.graph
+        costs = imported.costs if costs is None else costs
+        cluster = imported.cluster if cluster is None else cluster
     if cluster is None or isinstance(cluster, str):
         cluster = Cluster.parse(cluster or DEFAULT_CLUSTER)
     chosen: dict[str, Any] = {} if costs is None else {"costs": costs}
@@ -80,7 +81,7 @@ def read_observation(mode: str, observation: str | None, pad_to: tuple[int, int]
     chosen = one_of("observation", observation or ("dict" if mode == "one_shot" else "node"), OBSERVATIONS)
     if mode == "one_shot" and chosen == "node":
         raise InvalidProblemError(
-            "observation='node' is about one group and mode='one_shot' decides all at once; use 'dict' or 'graph'"
+            "observation='node' is about one group and mode='one_shot' decides on all; use 'dict' or 'graph'"
         )
     if pad_to is not None and chosen != "dict":
         raise InvalidProblemError(f"pad_to={pad_to} needs observation='dict'; {chosen!r} is not padded")

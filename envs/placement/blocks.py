@@ -1,7 +1,8 @@
-"""The groups that an environment decides about, as blocks: what never changes during an episode, laid out for speed.
+"""The groups that an environment decides about, as blocks: what never changes, laid out for speed.
 
-A group is estimated as a block: its ops run back to back, in index order, on one device. Plain Python tuples and
-ints are used where one step touches a handful of numbers; numpy would cost more than the arithmetic.
+A group is estimated as a block: its ops run back to back, in index order, on one device. Plain Python
+tuples and ints are used where one step touches a handful of numbers; numpy would cost more than the
+arithmetic.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ _T = TypeVar("_T")
 class Blocks:
     """Groups, and the tensors that cross between them.
 
-    A *slot* is a tensor that an op of one group writes and an op of another group reads. Groups are numbered in the
-    order of their first op, which is the order in which they are decided.
+    A *slot* is a tensor that an op of one group writes and an op of another group reads. Groups are
+    numbered in the order of their first op, which is the order in which they are decided.
 
     Attributes:
         group_of_op: Group of each op, ``[ops] int32``.
@@ -35,25 +36,27 @@ class Blocks:
         allowed: Whether a group may run on a device, ``[groups, devices] bool``; every row has a True.
         cost_ns: Time of each group on each device, ``[groups][devices]``.
         scheduled: Whether a group has an op that runs at all (variables do not), ``[groups]``.
-        inputs: For each group, ``(slot, lead)`` of the slots it reads; ``lead[device]`` is the time in ns that the
-            block has run before its first op that reads the slot.
+        inputs: For each group, ``(slot, lead)`` of the slots it reads; ``lead[device]`` is the time in ns
+            that the block has run before its first op that reads the slot.
         outputs: For each group, the slots that it writes.
         parents: For each group, the groups it reads from.
         children: For each group, the groups that read from it.
         slot_tensor: Tensor of each slot, ``[slots] int32``.
         slot_source: Group that writes each slot, ``[slots]``.
-        slot_offset_ns: Time after the start of its block at which a slot is written, ``[slots][devices]``; ``None``
-            for the output of a variable, which is there from the beginning.
+        slot_offset_ns: Time after the start of its block at which a slot is written, ``[slots][devices]``;
+            ``None`` for the output of a variable, which is there from the beginning.
         slot_bytes: Size of each slot, ``[slots]``.
-        slot_held_bytes: What a slot occupies at home from when it is written until its last reader, ``[slots]``; 0
-            if it is held for the whole step (and counted there) or written into a variable's storage.
+        slot_held_bytes: What a slot occupies at home from when it is written until its last reader,
+            ``[slots]``; 0 if it is held for the whole step (and counted there) or written into a variable's
+            storage.
         slot_readers: Number of groups that read each slot, ``[slots]``.
-        private_bytes: Memory that a group brings to its device for the rest of the step: source tensors that no
-            other group reads, variables, outputs of the graph, ``[groups]``.
-        shared_sources: For each group, ``(source, bytes)`` of the source tensors that other groups read as well;
-            resident once on every device with a reader.
+        private_bytes: Memory that a group brings to its device for the rest of the step: source tensors
+            that no other group reads, variables, outputs of the graph, ``[groups]``.
+        shared_sources: For each group, ``(source, bytes)`` of the source tensors that other groups read as
+            well; resident once on every device with a reader.
         num_shared_sources: Number of those source tensors.
-        inner_peak_bytes: Peak of the tensors that live and die within the block, and of workspaces, ``[groups]``.
+        inner_peak_bytes: Peak of the tensors that live and die within the block, and of workspaces,
+            ``[groups]``.
         resident_bytes: All source tensors and variables of a group, ``[groups] int64``.
     """
 
@@ -117,7 +120,8 @@ def build_blocks(problem: PlacementProblem, group_of_op: Int32) -> Blocks:
     after_of_op[order], before_of_op[order] = after - base, before - base
     group_cost = np.add.reduceat(cost, start, axis=0)[:, device_class]
 
-    # Slots, and who reads them. Edges ascend by reader, so the first of a (tensor, group) is the first reader.
+    # Slots, and who reads them. Edges ascend by reader, so the first of a (tensor, group) is the first
+    # reader.
     producer, consumer, tensor = graph.edges
     crosses = group_of_op[producer] != group_of_op[consumer]
     reader, edge_tensor = consumer[crosses], tensor[crosses].astype(np.int64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -43,9 +43,205 @@ ROLLOUT_STEPS, ROLLOUT_WARNING_BYTES = 2_048, 2_000_000_000
 
 
 class GraphPlacementEnv(gymnasium.Env[Any, Any]):
-    """PLACEHOLDER"""
+    """Place the ops of a computation graph on the devices of a cluster, for the shortest step.
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array", "ansi"], "render_fps": 10}
+    ## Description
+    A compiler has a graph of ops and a cluster of devices, and decides on which device each op runs. Work
+    that is spread runs in parallel, but tensors that cross devices take time, and memory is limited.
+    Decisions are about *groups* of ops: ops that must share a device (colocation groups) always share a
+    group, and larger groups keep large graphs playable. Groups are numbered, and decided, in the order of
+    their first op. At the end the whole placement runs in the deterministic event simulator; `order` says
+    by which priorities each device picks its ops.
+
+    There are three games (`mode`):
+
+    - `"sequential"`: one decision per group, for good.
+    - `"one_shot"`: all groups at once, an episode of one step.
+    - `"refine"`: a whole placement is given, one group after the other stays or moves, and the placement is
+      judged again after every move (the game of Placeto [1]).
+
+    ## Action Space
+    `Discrete(devices)`: the device of the current group (in `refine`, its present device keeps it there).
+    In `one_shot` `MultiDiscrete([devices] * nodes)`: the device of every group; entries beside padding are
+    ignored.
+
+    `info["action_mask"]` (int8) and `action_masks()` (bool) say which devices allow every op of the group,
+    1 for allowed: `[devices]`, or `[nodes * devices]`, group by group, in `one_shot`. Before the end at
+    least one entry per group is 1; after it all are, as any action is ignored. Memory is not masked:
+    running out of it is a verdict.
+
+    Actions are integers of any kind, numpy's included, or arrays of one integer. Anything else (a device
+    that does not exist or is masked, a negative number, a float, `None`, in `one_shot` an array of another
+    length) never raises: **the group goes to its lowest allowed device** and `info["illegal_actions"]`
+    counts it.
+
+    ## Observation Space
+    By `observation=`; every observation is made of fresh arrays. Times are in units of the *reference* (the
+    time of all work on the fastest single device) or of the *mean block* (the reference / number of
+    groups), clipped.
+
+    - `"node"` (default, not in `one_shot`): `Box`, `float32 [devices * 15 + 22 + 1]`, of one length for any
+      graph on as many devices: the device fields of device 0, of device 1, ...; the group fields; the
+      progress.
+    - `"dict"` (default in `one_shot`): the whole graph, flat and padded, for policies with several inputs:
+
+    | key | dtype | shape | meaning |
+    |---|---|---|---|
+    | `nodes` | float32 | [nodes, 22 + 2 * devices] | group fields; cost, then allowed, on each device |
+    | `node_mask` | int8 | [nodes] | 1: a group, 0: padding |
+    | `placement` | int32 | [nodes] | device of each group; -1: not decided yet, or padding |
+    | `edges` | int32 | [2, edges] | writing group, reading group; 0 in padding |
+    | `edge_features` | float32 | [edges, 3] | edge fields |
+    | `edge_mask` | int8 | [edges] | 1: an edge, 0: padding |
+    | `devices` | float32 | [devices, 15] | device fields |
+    | `current` | int32 | [1] | group to decide; -1: none |
+    | `progress` | float32 | [1] | share of the episode's decisions that are taken |
+
+    - `"graph"`: `gymnasium.spaces.Graph`; a node is a group, `float32 [24 + 18 * devices]`: as `nodes`
+      above, then whether it is on each device, whether it is to decide now, the device fields of every
+      device (0 for all other groups), the progress; an edge carries the edge fields. Without edges both
+      edge arrays are `None`.
+
+    Device fields (of each device, about the current group; those about a group are 0 where none is to
+    decide):
+
+    | field | bounds | unit | meaning |
+    |---|---|---|---|
+    | `start_delay` | 0 .. 16 | mean block | earliest start here - smallest over allowed devices |
+    | `finish_delay` | 0 .. 16 | mean block | earliest finish here - smallest over allowed devices |
+    | `cost` | 0 .. 16 | mean block | time of the group here |
+    | `transfer` | 0 .. 16 | mean block | summed durations of the transfers it would wait for here |
+    | `start` | 0 .. 16 | reference | earliest start here |
+    | `busy_until` | 0 .. 16 | reference | time from which the device is free |
+    | `bytes_to_move` | 0 .. 1 | share | of the bytes it reads from groups decided before, those not here |
+    | `parents` | 0 .. 1 | share | of its parents decided before, those here |
+    | `children` | 0 .. 1 | share | of its children that have a device, those here |
+    | `free_memory` | -1 .. 1 | share | of the capacity, what is free now |
+    | `free_memory_after` | -1 .. 1 | share | of the capacity, what is free while the group runs here |
+    | `free_memory_least` | -1 .. 1 | share | of the capacity, the least that has been free so far |
+    | `current` | 0 .. 1 | flag | the group is here now (refine); 0 while it has no device |
+    | `lock` | 0 .. 1 | flag | the only device that all ops of the group allow, colocated ones included |
+    | `allowed` | 0 .. 1 | flag | the group may run here: the action mask |
+
+    Group fields (0 in `"node"` after the end):
+
+    | field | bounds | unit | meaning |
+    |---|---|---|---|
+    | `rank` | 0 .. 1 | share | longest path from its most urgent op to the end / critical path |
+    | `depth` | 0 .. 1 | share | longest path to its first ready op / critical path |
+    | `slack` | 0 .. 1 | share | least slack of its ops / critical path; 0 on the critical path |
+    | `layer` | -1 .. 1 | share | first layer of its ops / last layer; -1: no layer is known |
+    | `forward` | 0 .. 1 | share | of its work that is forward; 0 or 1 for a single op |
+    | `backward` | 0 .. 1 | share | of its work that is backward; 0 or 1 for a single op |
+    | `update` | 0 .. 1 | share | of its work that is update; 0 or 1 for a single op |
+    | `variable` | 0 .. 1 | share | of its work of variable kinds; all 0: another kind |
+    | `recurrent` | 0 .. 1 | share | of its work of recurrent kinds; all 0: another kind |
+    | `convolution` | 0 .. 1 | share | of its work of convolution kinds; all 0: another kind |
+    | `normalization` | 0 .. 1 | share | of its work of normalization kinds; all 0: another kind |
+    | `matrix` | 0 .. 1 | share | of its work of matrix kinds; all 0: another kind |
+    | `reduction` | 0 .. 1 | share | of its work of reduction kinds; all 0: another kind |
+    | `movement` | 0 .. 1 | share | of its work of movement kinds; all 0: another kind |
+    | `elementwise` | 0 .. 1 | share | of its work of elementwise kinds; all 0: another kind |
+    | `ops` | 0 .. 1 | log share | log(1 + its ops) / log(1 + ops of the graph) |
+    | `work` | 0 .. 16 | mean block | time of the group on the fastest allowed device |
+    | `send` | 0 .. 16 | mean block | mean time to send each of its outputs once |
+    | `resident` | 0 .. 1 | share | parameters, inputs, variables it needs / smallest capacity |
+    | `fan_in` | 0 .. 1 | log share | log(1 + its parents) / log(1 + groups) |
+    | `fan_out` | 0 .. 1 | log share | log(1 + its children) / log(1 + groups) |
+    | `late_parents` | 0 .. 1 | share | of its parents, those decided after it (groups may form cycles) |
+    | `progress` | 0 .. 1 | share | of the episode's decisions, those taken |
+
+    Edge fields:
+
+    | field | bounds | unit | meaning |
+    |---|---|---|---|
+    | `bytes` | 0 .. 1 | log share | log2(1 + bytes that cross, each tensor once) / 63 |
+    | `send` | 0 .. 16 | mean block | mean time to send them |
+    | `late` | 0 .. 1 | flag | the reader is decided before the writer |
+
+    "Earliest" is by an estimate that is cheap to extend: a device runs its groups in decision order, each
+    as a block whose ops run back to back; a block starts as soon as its device is free and every tensor
+    arrives in time for the first op that reads it. Transfers occupy the channels of the cluster's model. A
+    parent that is decided later is ignored. Free memory follows the decided groups in decision order. In
+    `refine` the estimate holds the groups visited in the current pass. `start_delay` makes the vector
+    sufficient: the policy that picks the smallest one (the lowest device of several) is earliest-start list
+    scheduling in decision order.
+
+    ## Rewards
+    The return is **-(value / reference)**: the value of the placement against that of all work on the
+    fastest single device that may run every op, whatever its capacity. An infeasible end (out of memory)
+    returns -(value / reference + 2 + overflow share), the overflow share being bytes over capacity /
+    capacity on the worst device.
+
+    - `reward="terminal"` (default): 0 until the last step.
+    - `reward="dense"`: what the step took off a potential, and at the last step the difference to the real
+      return. The potential is the estimate of the objective: the end of the last block (`step_time`,
+      `latency`), the largest memory (`peak_memory`), the busiest device (`max_load`), / reference. Both
+      rewards have the same return.
+    - In `refine` (default there `"dense"`): by how much the step improved value / reference, penalties
+      included; the return is (initial value - final value) / reference. `"terminal"` gives it all at the
+      last step.
+
+    Use a discount of 1.
+
+    ## Starting State
+    Nothing is placed. In `refine` every group is where `initial` puts it: on the fastest single device (a
+    group that may not run there on its fastest allowed device), on a device drawn for each group from the
+    allowed ones with the seed of `reset`, or as given. Nothing else is random. `reset` has no options.
+
+    ## Episode End
+    Terminated when the last group is decided (`refine`: after `steps` decisions). Never truncated. A step
+    after the end gives the last observation again, reward 0, `terminated`, a warning, and changes nothing.
+
+    ## Information
+    - `action_mask`: see above.
+    - `illegal_actions`: how many decisions of this episode were replaced.
+    - `outcome` (at the end; in `refine` always): the `Outcome`, with value, unit, verdict and details.
+    - at the end `step_time_ns` (int), `peak_bytes` (int64 [devices]), `device` (int64 [ops]: the
+      placement).
+
+    Beside `reset` and `step`: `action_masks()`, `fork()` (a copy of the state, in microseconds) and
+    `restore(state)`, `device`, `groups`, `num_groups`, `reference`, `problem`.
+
+    ## Arguments
+    ```python
+    import gymnasium, opgym
+    env = gymnasium.make("GraphPlacement-v0", graph="example/two-branch", cluster="4xP100", mode="refine")
+    ```
+
+    | argument | default | meaning |
+    |---|---|---|
+    | `graph` | `"example/rnn-train"` | a `Graph`, an id of `opgym.datasets`, or the path of a model |
+    | `cluster` | `"2xP100"` | a `Cluster` or its text; a file that describes its own cluster brings it |
+    | `objective` | `"step_time"` | `"step_time"`, `"peak_memory"`, `"max_load"` or `"latency"` |
+    | `costs` | roofline | a cost model; a file that brings measured times uses them |
+    | `problem` | | a ready `PlacementProblem`, instead of the four above |
+    | `mode` | `"sequential"` | `"sequential"`, `"one_shot"` or `"refine"` |
+    | `groups` | by size | `"op"` (up to 2,000 ops), `"metis:256"` (above), `"layer"`, or a label per op |
+    | `observation` | `"node"` | `"node"`, `"dict"` or `"graph"`; `"dict"` in `one_shot` |
+    | `reward` | `"terminal"` | `"terminal"` or `"dense"`; `"dense"` in `refine` |
+    | `order` | `"critical_path"` | at the end, by upward rank under the placement; or `"program"` |
+    | `initial` | `"single"` | in `refine`: `"single"`, `"random"`, a `Placement`, or a device per op |
+    | `steps` | one pass | in `refine`: decisions of an episode; past the last group a new pass begins |
+    | `pad_to` | exact | for `"dict"`: `(nodes, edges)`, so that several graphs share one space |
+    | `render_mode` | `None` | `"rgb_array"` or `"ansi"` |
+
+    ## References
+    [1] R. Addanki, S. Bojja Venkatakrishnan, S. Gupta, H. Mao, M. Alizadeh, "Placeto: learning
+    generalizable device placement algorithms for distributed machine learning", NeurIPS 2019.
+    [2] A. Mirhoseini, H. Pham, Q. V. Le, et al., "Device placement optimization with reinforcement
+    learning", ICML 2017.
+    [3] A. Y. Ng, D. Harada, S. Russell, "Policy invariance under reward transformations: theory and
+    application to reward shaping", ICML 1999.
+
+    ## Version History
+    * v0: Initial version (opgym 0.1.0), on version 1 of the simulator's semantics.
+    """
+
+    metadata: dict[str, Any] = {  # noqa: RUF012, Gymnasium declares it as an instance's
+        "render_modes": ["rgb_array", "ansi"],
+        "render_fps": 10,
+    }
 
     def __init__(
         self,
@@ -140,7 +336,7 @@ class GraphPlacementEnv(gymnasium.Env[Any, Any]):
         return self._observer.observe(state), reward, state.over, False, self._info(state)
 
     def render(self) -> Any:
-        """Draws the placement so far: ``uint8 [height, width, 3]``, or text; ``None`` without a render mode."""
+        """Draws the state: ``uint8 [height, width, 3]``, or text; ``None`` without a render mode."""
         if self.render_mode is None:
             gymnasium.logger.warn(
                 "render() without a render mode; make the environment with render_mode='rgb_array'"
@@ -153,7 +349,7 @@ class GraphPlacementEnv(gymnasium.Env[Any, Any]):
     # --- beyond Gymnasium
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """Which actions are legal now, as MaskablePPO of sb3-contrib asks; equal to ``info["action_mask"]``."""
+        """Which actions are legal now, as sb3-contrib's MaskablePPO asks; equal to ``info["action_mask"]``."""
         return self._mask(self._current()).astype(np.bool_)
 
     def fork(self) -> PlacementState:
@@ -174,8 +370,8 @@ class GraphPlacementEnv(gymnasium.Env[Any, Any]):
         """
         if (len(state.device), len(state.estimate.free_ns)) != (self.num_groups, len(self.problem.cluster)):
             raise InvalidSolutionError(
-                f"the state is about {len(state.device)} groups on {len(state.estimate.free_ns)} devices; this "
-                f"environment has {self.num_groups} on {len(self.problem.cluster)}"
+                f"the state is about {len(state.device)} groups on {len(state.estimate.free_ns)} devices; "
+                f"this environment has {self.num_groups} on {len(self.problem.cluster)}"
             )
         self._state = state.copy()
         return self._observer.observe(self._state), self._info(self._state)
@@ -341,8 +537,8 @@ class GraphPlacementEnv(gymnasium.Env[Any, Any]):
         rollout = observer.nbytes * ROLLOUT_STEPS
         if rollout > ROLLOUT_WARNING_BYTES:
             warnings.warn(
-                f"one {kind!r} observation has {observer.nbytes:,} bytes: a rollout buffer of {ROLLOUT_STEPS} steps "
-                f"needs {rollout / 1e9:.1f} GB for each environment; use fewer steps, coarser groups such as "
+                f"one {kind!r} observation has {observer.nbytes:,} bytes: a rollout buffer of "
+                f"{ROLLOUT_STEPS} steps needs {rollout / 1e9:.1f} GB for each environment; use fewer steps, coarser groups such as "
                 "groups='metis:64', or observation='node'",
                 stacklevel=3,
             )

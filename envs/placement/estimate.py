@@ -1,15 +1,16 @@
 """The earliest-finish estimate: groups appended, in decision order, to the devices they were put on.
 
-It is what the observation shows and what the dense reward is a difference of; the episode itself is judged by the
-event simulator. The rules:
+It is what the observation shows and what the dense reward is a difference of; the episode itself is judged
+by the event simulator. The rules:
 
-- A device runs its blocks in the order in which they were decided. A block starts as soon as its device is free and
-  every tensor it reads from a group decided before arrives in time for the first op that reads it; a parent not yet
-  decided is ignored. A block without scheduled ops (a variable alone) starts at 0 and takes no time.
-- A tensor is sent to a device once. It leaves when it is written and the channel of the cluster's model is free;
-  transfers take their channels in the order in which blocks ask for them.
-- Memory is that of the decided prefix run in decision order: resident tensors and outputs stay, a tensor and its
-  copies are held until all groups that read it are decided.
+- A device runs its blocks in the order in which they were decided. A block starts as soon as its device is
+  free and every tensor it reads from a group decided before arrives in time for the first op that reads it;
+  a parent not yet decided is ignored. A block without scheduled ops (a variable alone) starts at 0 and
+  takes no time.
+- A tensor is sent to a device once. It leaves when it is written and the channel of the cluster's model is
+  free; transfers take their channels in the order in which blocks ask for them.
+- Memory is that of the decided prefix run in decision order: resident tensors and outputs stay, a tensor
+  and its copies are held until all groups that read it are decided.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from dataclasses import dataclass
 
 from ...graphs import Cluster
 from .blocks import Blocks
+
+Read = tuple[int, tuple[int, ...], int, int]
+Transfer = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True)
@@ -130,29 +134,38 @@ class Estimate:
         """End of the last block."""
         return max(self.free_ns)
 
-    def start_on(self, group: int, device: int) -> tuple[int, int, int, list[tuple[int, int, int, int]]]:
+    def reads(self, group: int) -> list[Read]:
+        """What a group reads from groups appended before: ``(slot, lead, home, written at, in ns)``."""
+        blocks, device, ready = self._blocks, self.device, self._ready_ns
+        source = blocks.slot_source
+        return [
+            (slot, lead, home, ready[slot])
+            for slot, lead in blocks.inputs[group]
+            if (home := device[source[slot]]) >= 0
+        ]
+
+    def start_on(self, group: int, device: int, reads: list[Read]) -> tuple[int, int, int, list[Transfer]]:
         """What would happen if a group were appended to a device.
 
+        Args:
+            group: The group.
+            device: The device.
+            reads: ``self.reads(group)``, the same for every device.
+
         Returns:
-            Its start in ns; the bytes that it reads from groups decided before and that are not on the device; the
-            summed durations of the transfers that brings, in ns; the transfers, each ``(slot, send resource,
-            receive resource, arrival in ns)``.
+            Its start in ns; the bytes of ``reads`` that are not on the device; the summed durations of the
+            transfers that brings, in ns; the transfers, ``(slot, send resource, receive resource, arrival
+            in ns)``.
         """
-        blocks, channels = self._blocks, self._channels
-        placed, ready, arrivals = self.device, self._ready_ns, self._arrival_ns
-        source, devices = blocks.slot_source, len(self.free_ns)
-        start = self.free_ns[device] if blocks.scheduled[group] else 0
+        channels = self._channels
+        start = self.free_ns[device] if self._blocks.scheduled[group] else 0
         moved_bytes = moved_ns = 0
-        transfers: list[tuple[int, int, int, int]] = []
+        transfers: list[Transfer] = []
         resource = self._resource_ns
-        for slot, lead in blocks.inputs[group]:
-            home = placed[source[slot]]
-            if home < 0:
-                continue
-            time = ready[slot]
+        for slot, lead, home, time in reads:
             if home != device:
-                known = arrivals.get(slot * devices + device)
-                if known is None:
+                arrival = self._arrival_ns.get(slot * len(self.free_ns) + device)
+                if arrival is None:
                     duration = channels.duration_ns[slot][channels.link[home][device]]
                     send, receive = channels.send[home][device], channels.receive[home][device]
                     if resource:
@@ -162,9 +175,9 @@ class Estimate:
                         resource[send] = resource[receive] = time
                     transfers.append((slot, send, receive, time))
                     moved_ns += duration
-                    moved_bytes += blocks.slot_bytes[slot]
+                    moved_bytes += self._blocks.slot_bytes[slot]
                 else:
-                    time = known
+                    time = arrival
             time -= lead[device]
             if time > start:
                 start = time
@@ -186,7 +199,7 @@ class Estimate:
     def append(self, group: int, device: int) -> None:
         """Puts a group on a device, after everything that is there already."""
         blocks, devices, bit = self._blocks, len(self.free_ns), 1 << device
-        start, moved_bytes, _, transfers = self.start_on(group, device)
+        start, moved_bytes, _, transfers = self.start_on(group, device, self.reads(group))
         need = self.need_bytes(group, device, moved_bytes)
         for slot, send, receive, arrival in transfers:
             if self._resource_ns:

@@ -1,4 +1,4 @@
-"""The numbers that describe a state: which fields there are, and the ones that do not change during an episode."""
+"""The numbers that describe a state: which fields there are, and those that never change in an episode."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from .blocks import Blocks
 
 Float32 = NDArray[np.float32]
 
-#: Times past this many units are clipped; what is compared between devices is a delay, whose smallest value is 0.
+#: Times past this many units are clipped; what is compared between devices is a delay, whose smallest value
+#: is 0.
 LIMIT = 16.0
 
 
@@ -29,8 +30,8 @@ class Field(NamedTuple):
     meaning: str
 
 
-#: Units. A *reference* is the time of all work on the fastest single device; a *mean block* is the reference divided
-#: by the number of groups, so that a typical block counts 1 on any graph.
+#: Units. A *reference* is the time of all work on the fastest single device; a *mean block* is the
+#: reference divided by the number of groups, so that a typical block counts 1 on any graph.
 _REFERENCE, _BLOCK, _SHARE, _FLAG, _LOG = "reference", "mean block", "share", "flag", "log share"
 
 DEVICE_FIELDS = (
@@ -39,16 +40,14 @@ DEVICE_FIELDS = (
         0,
         LIMIT,
         _BLOCK,
-        "earliest start here - smallest over allowed devices; 0 where earliest",
+        "earliest start here - smallest over allowed devices",
     ),
     Field("finish_delay", 0, LIMIT, _BLOCK, "earliest finish here - smallest over allowed devices"),
     Field("cost", 0, LIMIT, _BLOCK, "time of the group here"),
-    Field("transfer", 0, LIMIT, _BLOCK, "summed durations of the transfers that it would wait for here"),
+    Field("transfer", 0, LIMIT, _BLOCK, "summed durations of the transfers it would wait for here"),
     Field("start", 0, LIMIT, _REFERENCE, "earliest start here"),
     Field("busy_until", 0, LIMIT, _REFERENCE, "time from which the device is free"),
-    Field(
-        "bytes_to_move", 0, 1, _SHARE, "of the bytes that it reads from groups decided before, those not here"
-    ),
+    Field("bytes_to_move", 0, 1, _SHARE, "of the bytes it reads from groups decided before, those not here"),
     Field("parents", 0, 1, _SHARE, "of its parents decided before, those here"),
     Field("children", 0, 1, _SHARE, "of its children that have a device, those here"),
     Field("free_memory", -1, 1, _SHARE, "of the capacity, what is free now"),
@@ -60,7 +59,7 @@ DEVICE_FIELDS = (
         0,
         1,
         _FLAG,
-        "here is the only device that every op of the group, colocated ones included, allows",
+        "the only device that all ops of the group allow, colocated ones included",
     ),
     Field("allowed", 0, 1, _FLAG, "the group may run here: the action mask"),
 )
@@ -69,23 +68,22 @@ _FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (name, re.compile(pattern))
     for name, pattern in (
         ("recurrent", r"lstm|gru(?!ad)|rnn"),
-        ("convolution", r"conv"),
+        ("convolution", r"conv(?!ert)"),
         ("normalization", r"norm|softmax(?!cross)|lrn|dropout"),
         ("matrix", r"matmul|gemm|einsum|attention|linear|addmm|bmm|\bmm\b|\bmv\b|\bdot\b|dot_general"),
-        ("reduction", r"reduce|pool|mean|argm|topk|loss|entropy|cumsum|sum\b.*dim|\bsum\b|\bmax\b|\bmin\b"),
-        ("movement", r"reshape|transpose|concat|\bcat\b|split|slice|gather|scatter|\bpad\b|copy|cast|expand|tile|"
-                     r"embedding|view|permute|squeeze|flatten|shape|select|index|stack|resize|convert|broadcast"),
-        ("elementwise", r"relu|sigmoid|tanh|gelu|silu|add|sub|mul|div|exp|log|sqrt|pow|neg|abs|where|clip|clamp|erf|"
-                        r"equal|greater|less|sgd|adam|fused|constant|fill|identity"),
+        ("reduction", r"reduce|pool|mean|argm|topk|loss|entropy|cumsum|\bsum\b|\bmax\b|\bmin\b"),
+        ("movement", r"reshape|transpose|concat|\bcat\b|split|slice|gather|scatter|\bpad\b|copy|cast|"
+                     r"expand|tile|embedding|view|permute|squeeze|flatten|shape|select|index|stack|resize|"
+                     r"convert|broadcast"),
+        ("elementwise", r"relu|sigmoid|tanh|gelu|silu|add|sub|mul|div|exp|log|sqrt|pow|neg|abs|where|clip|"
+                        r"clamp|erf|equal|greater|less|sgd|adam|fused|fill|identity"),
     )
 )  # fmt: skip
 FAMILIES = (VARIABLE, *(name for name, _ in _FAMILIES))
 
 GROUP_FIELDS = (
-    Field(
-        "rank", 0, 1, _SHARE, "longest path from its most urgent op to the end / critical path (upward rank)"
-    ),
-    Field("depth", 0, 1, _SHARE, "longest path from the beginning to its first ready op / critical path"),
+    Field("rank", 0, 1, _SHARE, "longest path from its most urgent op to the end / critical path"),
+    Field("depth", 0, 1, _SHARE, "longest path to its first ready op / critical path"),
     Field("slack", 0, 1, _SHARE, "least slack of its ops / critical path; 0 on the critical path"),
     Field("layer", -1, 1, _SHARE, "first layer of its ops / last layer; -1: no layer is known"),
     *(
@@ -96,7 +94,7 @@ GROUP_FIELDS = (
     Field("ops", 0, 1, _LOG, "log(1 + its ops) / log(1 + ops of the graph)"),
     Field("work", 0, LIMIT, _BLOCK, "time of the group on the fastest allowed device"),
     Field("send", 0, LIMIT, _BLOCK, "mean time to send each of its outputs once"),
-    Field("resident", 0, 1, _SHARE, "parameters, inputs and variables it needs / smallest capacity"),
+    Field("resident", 0, 1, _SHARE, "parameters, inputs, variables it needs / smallest capacity"),
     Field("fan_in", 0, 1, _LOG, "log(1 + its parents) / log(1 + groups)"),
     Field("fan_out", 0, 1, _LOG, "log(1 + its children) / log(1 + groups)"),
     Field(
@@ -104,7 +102,7 @@ GROUP_FIELDS = (
         0,
         1,
         _SHARE,
-        "of its parents, those decided after it (contracted groups may form cycles)",
+        "of its parents, those decided after it (groups may form cycles)",
     ),
 )
 PROGRESS = Field("progress", 0, 1, _SHARE, "of the episode's decisions, those taken")
@@ -179,7 +177,7 @@ def group_features(problem: PlacementProblem, blocks: Blocks, units: Units) -> F
 def edge_features(
     problem: PlacementProblem, blocks: Blocks, units: Units
 ) -> tuple[NDArray[np.int32], Float32]:
-    """Edges between groups: ``(writer, reader)`` as ``[edges, 2] int32``, ``EDGE_FIELDS`` as ``[edges, fields]``."""
+    """Edges between groups: ``(writer, reader)`` ``[edges, 2] int32``, their fields ``[edges, fields]``."""
     reads = [
         (blocks.slot_source[slot], g, slot) for g in range(blocks.num_groups) for slot, _ in blocks.inputs[g]
     ]
@@ -238,7 +236,7 @@ def family_of(kind: str) -> int:
 
 
 def mean_transfer_ns(cluster: Cluster, size_bytes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Duration of a transfer, averaged over all ordered pairs of devices; 0 on one device or free channels."""
+    """Duration of a transfer, the mean over ordered pairs of devices; 0 on one device or free channels."""
     apart = ~np.eye(len(cluster), dtype=bool)
     if cluster.channel == "free" or not apart.any():
         return np.zeros_like(size_bytes)

@@ -44,94 +44,87 @@ class Tables:
         self.devices = range(blocks.num_devices)
         self.capacity_bytes: list[int] = problem.cluster.capacity_bytes.tolist()
         self.allowed: list[list[bool]] = blocks.allowed.tolist()
+        self.allowed_devices = [[d for d, ok in enumerate(row) if ok] for row in self.allowed]
         self.groups = group_features(problem, blocks, units)
+        self._low, self._high = _bounds(DEVICE_FIELDS * len(self.devices))
+        self._none = [0.0] * len(self.devices)
 
-    def device_rows(self, state: PlacementState) -> list[float]:
-        """``DEVICE_FIELDS`` of every device for the group to decide, ``[devices * fields]``, device by device.
+    def device_rows(self, state: PlacementState) -> Float32:
+        """``DEVICE_FIELDS`` of device 0, of device 1, ... about the group to decide, ``[devices * fields]``.
 
         Fields about a group are 0 where there is none to decide (``one_shot``, and after the end).
         """
-        group, estimate = state.group, state.estimate
-        reference = self.units.reference_ns
-        if group < 0:
-            rows: list[float] = []
-            for d in self.devices:
-                busy = min(estimate.free_ns[d] / reference, LIMIT)
-                free, least = self._free_memory(state, d)
-                rows += (0.0, 0.0, 0.0, 0.0, 0.0, busy, 0.0, 0.0, 0.0, free, free, least, 0.0, 0.0, 0.0)
-            return rows
+        values = self._about_devices(state) if state.group < 0 else self._about_group(state)
+        rows = np.array(values, np.float32)
+        np.minimum(rows, self._high, out=rows)
+        return np.maximum(rows, self._low, out=rows)
 
-        blocks, block = self.blocks, self.units.block_ns
-        allowed, costs = self.allowed[group], blocks.cost_ns[group]
-        previews = [estimate.start_on(group, d) for d in self.devices]
-        earliest_start = min(p[0] for p, ok in zip(previews, allowed, strict=True) if ok)
-        earliest_finish = min(p[0] + c for p, c, ok in zip(previews, costs, allowed, strict=True) if ok)
+    def _about_devices(self, state: PlacementState) -> list[float]:
+        estimate, reference = state.estimate, self.units.reference_ns
+        values: list[float] = []
+        for d, capacity in enumerate(self.capacity_bytes):
+            free = (capacity - estimate.live_bytes[d]) / capacity
+            least = (capacity - estimate.peak_bytes[d]) / capacity
+            values += (0, 0, 0, 0, 0, estimate.free_ns[d] / reference, 0, 0, 0, free, free, least, 0, 0, 0)
+        return values
+
+    def _about_group(self, state: PlacementState) -> list[float]:
+        blocks, estimate, group = self.blocks, state.estimate, state.group
+        block, reference = self.units.block_ns, self.units.reference_ns
+        costs, allowed, places = blocks.cost_ns[group], self.allowed[group], self.allowed_devices[group]
+        reads = estimate.reads(group)
+        previews = [estimate.start_on(group, d, reads) for d in self.devices]
+        earliest_start = min([previews[d][0] for d in places])
+        earliest_finish = min([previews[d][0] + costs[d] for d in places])
         parents = self._shares(blocks.parents[group], estimate.device)
         children = self._shares(blocks.children[group], state.device)
-        readable = self._readable_bytes(group, estimate.device)
-        current, locked = state.device[group], sum(allowed) == 1
-        rows = []
-        for d in self.devices:
+        readable = sum([blocks.slot_bytes[read[0]] for read in reads]) or 1
+        current, locked, inner = state.device[group], len(places) == 1, blocks.inner_peak_bytes[group]
+        values: list[float] = []
+        for d, capacity in enumerate(self.capacity_bytes):
             start, moved_bytes, moved_ns, _ = previews[d]
-            cost, capacity = costs[d], self.capacity_bytes[d]
-            need = estimate.need_bytes(group, d, moved_bytes) + blocks.inner_peak_bytes[group]
-            free, least = self._free_memory(state, d)
-            after = max((capacity - estimate.live_bytes[d] - need) / capacity, -1.0)
-            rows += (
-                min(max((start - earliest_start) / block, 0.0), LIMIT),
-                min(max((start + cost - earliest_finish) / block, 0.0), LIMIT),
-                min(cost / block, LIMIT),
-                min(moved_ns / block, LIMIT),
-                min(start / reference, LIMIT),
-                min(estimate.free_ns[d] / reference, LIMIT),
-                moved_bytes / readable if readable else 0.0,
+            cost, live = costs[d], estimate.live_bytes[d]
+            values += (
+                (start - earliest_start) / block,
+                (start + cost - earliest_finish) / block,
+                cost / block,
+                moved_ns / block,
+                start / reference,
+                estimate.free_ns[d] / reference,
+                moved_bytes / readable,
                 parents[d],
                 children[d],
-                free,
-                after,
-                least,
-                float(d == current),
-                float(locked and allowed[d]),
-                float(allowed[d]),
+                (capacity - live) / capacity,
+                (capacity - live - estimate.need_bytes(group, d, moved_bytes) - inner) / capacity,
+                (capacity - estimate.peak_bytes[d]) / capacity,
+                d == current,
+                locked and allowed[d],
+                allowed[d],
             )
-        return rows
+        return values
 
     def progress(self, state: PlacementState) -> float:
         """Share of the episode's decisions that are taken."""
         return state.step / self.total_steps
 
-    def _free_memory(self, state: PlacementState, device: int) -> tuple[float, float]:
-        """Free share of a device's capacity, now and at the worst moment so far."""
-        capacity = self.capacity_bytes[device]
-        free = (capacity - state.estimate.live_bytes[device]) / capacity
-        least = (capacity - state.estimate.peak_bytes[device]) / capacity
-        return max(free, -1.0), max(least, -1.0)
-
     def _shares(self, neighbours: tuple[int, ...], device: list[int]) -> list[float]:
         """Share on each device of the neighbours that have one."""
-        counts = [0] * len(self.devices)
-        placed = 0
-        for g in neighbours:
-            if device[g] >= 0:
-                counts[device[g]] += 1
-                placed += 1
-        return [count / placed for count in counts] if placed else [0.0] * len(counts)
-
-    def _readable_bytes(self, group: int, device: list[int]) -> int:
-        """Bytes of the tensors that a group reads from groups appended before."""
-        blocks = self.blocks
-        return sum(
-            blocks.slot_bytes[slot]
-            for slot, _ in blocks.inputs[group]
-            if device[blocks.slot_source[slot]] >= 0
-        )
+        shares = self._none[:]
+        homes = [d for g in neighbours if (d := device[g]) >= 0]
+        for d in homes:
+            shares[d] += 1 / len(homes)
+        return shares
 
 
 class Observer(Protocol):
     """Turns a state into an observation: fresh arrays every time."""
 
-    space: spaces.Space[Any]
     nbytes: int
+
+    @property
+    def space(self) -> spaces.Space[Any]:
+        """The space of the observations."""
+        ...
 
     def observe(self, state: PlacementState) -> Any:
         """The observation of a state, an element of ``space``."""
@@ -151,7 +144,8 @@ def _box(shape: tuple[int, ...], columns: tuple[Field, ...]) -> spaces.Box:
 class NodeObserver:
     """A vector about the group to decide and each device, of one length for any graph on as many devices.
 
-    ``[devices * len(DEVICE_FIELDS) + len(GROUP_FIELDS) + 1] float32``: the fields of each device, device by device;
+    ``[devices * len(DEVICE_FIELDS) + len(GROUP_FIELDS) + 1] float32``: the fields of each device, device by
+        device;
     the fields of the group (0 after the end); the progress.
     """
 
@@ -178,7 +172,8 @@ class Whole:
     """The groups of a graph as arrays, the same at every step.
 
     Attributes:
-        nodes: ``GROUP_FIELDS``, then each of ``PER_DEVICE_FIELDS`` on every device, ``[groups, fields] float32``.
+        nodes: ``GROUP_FIELDS``, then each of ``PER_DEVICE_FIELDS`` on every device, ``[groups, fields]
+            float32``.
         columns: The fields of a node.
         edges: ``(writer, reader)``, ``[edges, 2] int32``.
         edge_values: ``EDGE_FIELDS``, ``[edges, fields] float32``.
@@ -225,8 +220,8 @@ class DictObserver:
         nodes, edge_rows = pad_to or (groups, max(edges, 1))  # no library likes an axis of length 0
         if nodes < groups or edge_rows < edges:
             raise InvalidProblemError(
-                f"pad_to={pad_to} is too small for this graph, which has {groups} groups and {edges} edges between "
-                "them; give at least as many, or coarser groups"
+                f"pad_to={pad_to} is too small for this graph: {groups} groups, {edges} edges between them; "
+                "give at least as many, or coarser groups"
             )
         self._tables = tables
         self._nodes = _padded(whole.nodes, nodes)
@@ -255,7 +250,7 @@ class DictObserver:
         """See :class:`Observer`."""
         placement = np.full(len(self._nodes), -1, np.int32)
         placement[: len(state.device)] = state.device
-        rows = np.array(self._tables.device_rows(state), np.float32)
+        rows = self._tables.device_rows(state)
         return {
             "nodes": self._nodes.copy(),
             "node_mask": self._node_mask.copy(),
@@ -279,9 +274,10 @@ def _padded(values: NDArray[Any], length: int) -> NDArray[Any]:
 class GraphObserver:
     """The whole graph as a ``GraphInstance``.
 
-    Nodes are the groups, ``[groups, fields] float32``: the fields of ``nodes`` in :class:`DictObserver`, then whether
-    the group is on each device, whether it is to be decided now, ``DEVICE_FIELDS`` of every device (0 for all other
-    groups), the progress. Edges carry ``EDGE_FIELDS``; there are none (``None``) in a graph without edges.
+    Nodes are the groups, ``[groups, fields] float32``: the fields of ``nodes`` in :class:`DictObserver`,
+    then whether the group is on each device, whether it is to be decided now, ``DEVICE_FIELDS`` of every
+    device (0 for all other groups), the progress. Edges carry ``EDGE_FIELDS``; there are none (``None``) in
+    a graph without edges.
     """
 
     def __init__(self, problem: PlacementProblem, tables: Tables) -> None:

@@ -52,9 +52,9 @@ def terminal_reward(before: float, after: float, episode_return: float | None) -
 def dense_reward(before: float, after: float, episode_return: float | None) -> float:
     """What the step took off the potential; the last step settles the difference to the real return.
 
-    The potential of the empty placement is 0, so the rewards up to the last step sum to minus the potential before
-    it, and adding that back makes the sum exact (Ng, Harada and Russell 1999, "Policy invariance under reward
-    transformations").
+    The potential of the empty placement is 0, so the rewards up to the last step sum to minus the potential
+    before it, and adding that back makes the sum exact (Ng, Harada and Russell 1999, "Policy invariance
+    under reward transformations").
     """
     return before - after if episode_return is None else before + episode_return
 
@@ -68,7 +68,8 @@ def improvement_reward(before: float, after: float, episode_return: float | None
 class Reference:
     """All work on the fastest single device that may run every op, whatever its capacity.
 
-    Where no device may run every op, every colocation unit counts on its fastest allowed device, one after the other.
+    Where no device may run every op, every colocation unit counts on its fastest allowed device, one after
+    the other.
 
     Attributes:
         device: Device of each op, ``[ops] int64``.

@@ -42,10 +42,10 @@ class Bar(NamedTuple):
 class Picture:
     """One state of an episode.
 
-    While groups are missing it shows the estimate, one bar per group; a whole placement is simulated, one bar per op
-    and one thin one per transfer, on the device that receives it. The column at the right is the memory of each
-    device (the peak, once the placement is whole) against its capacity, red where it overflows. The line at the
-    bottom is the progress of the episode.
+    While groups are missing it shows the estimate, one bar per group; a whole placement is simulated, one
+    bar per op and one thin one per transfer, on the device that receives it. The column at the right is the
+    memory of each device (the peak, once the placement is whole) against its capacity, red where it
+    overflows. The line at the bottom is the progress of the episode.
 
     Attributes:
         problem: Graph and cluster.
