@@ -69,9 +69,9 @@ def _fastest_ns(problem: PlacementProblem, cost_ns: NDArray[np.int64]) -> NDArra
 
 
 def _unit_cost_ns(problem: PlacementProblem, cost_ns: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Time of each unit (a colocation group, or an op without one) on each device class, ``[units, classes]``.
+    """Time of each unit on each device class, ``[units, classes]``; ``inf`` where the unit is not allowed.
 
-    ``inf`` where the unit is not allowed.
+    A unit is a colocation group, or an op without one.
     """
     graph, cluster = problem.graph, problem.cluster
     class_of = cluster.device_class
@@ -97,9 +97,9 @@ def _work_bounds(problem: PlacementProblem, cost_ns: NDArray[np.float64]) -> lis
 def _balanced_work(units: NDArray[np.float64], count: NDArray[np.float64]) -> float:
     """Least possible load if units could be split at will between devices of different speed.
 
-    For any prices ``p >= 0`` per class, ``sum over units of min over classes of p * time`` is at most the largest
-    load times ``sum of p * devices`` (linear-programming duality), so every price vector gives a bound; equal prices
-    give fastest work / devices. The prices are improved one class at a time.
+    For any prices ``p >= 0`` per class, ``sum over units of min over classes of p * time`` is at most the
+    largest load times ``sum of p * devices`` (linear-programming duality), so every price vector gives a
+    bound; equal prices give fastest work / devices. The prices are improved one class at a time.
     """
     price = np.ones(len(count))
 
@@ -167,8 +167,8 @@ def _peak_memory_bounds(problem: PlacementProblem) -> list[tuple[float, str]]:
 def op_footprint_bytes(graph: Graph, counted: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
     """Memory that each op needs by itself while it runs: inputs, outputs, workspace, ``[ops] int64``.
 
-    A buffer that an op may share counts once at most: an update writes into its variable, what reads an update's
-    output may find it there, and an elementwise op of an in-place graph may write over an input.
+    A buffer that an op may share counts once at most: an update writes into its variable, what reads an
+    update's output may find it there, and an elementwise op of an in-place graph may write over an input.
 
     Args:
         graph: The graph.

@@ -1,8 +1,8 @@
 """What it costs to move a tensor between an accelerator and the host, for the two analytic objectives.
 
-Both objectives of Tarnawski et al. 2020 ("Efficient algorithms for device placement of DNN graph operators", section 3)
-let accelerators talk through the host's memory: a tensor is brought in by the device that reads it and written out by
-the device that produced it; CPUs work in that memory and pay nothing.
+Both objectives of Tarnawski et al. 2020 ("Efficient algorithms for device placement of DNN graph operators",
+section 3) let accelerators talk through the host's memory: a tensor is brought in by the device that reads it
+and written out by the device that produced it; CPUs work in that memory and pay nothing.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def transfer_ns(tensor_bytes: NDArray[np.int64], latency_ns: int, bytes_per_seco
 def host_transfer_ns(graph: Graph, cluster: Cluster) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Times of moving each tensor from the host to each device, and from each device to the host.
 
-    The host is the first CPU of the cluster. A cluster without a CPU has one outside, which a device reaches over its
-    slowest link to any other device. On CPUs, and with channel ``free``, all times are 0.
+    The host is the first CPU of the cluster. A cluster without a CPU has one outside, which a device reaches
+    over its slowest link to any other device. On CPUs, and with channel ``free``, all times are 0.
 
     Returns:
         ``(to_device, from_device)``, each ``[tensors, devices] int64`` ns.

@@ -1,4 +1,4 @@
-"""Latency of a single sample on accelerators that run contiguous pieces and never overlap them with transfers."""
+"""Latency of a single sample on accelerators that never overlap transfers with computation."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _NS_PER_MS = 1e6
 def latency_ms(problem: PlacementProblem, solution: Placement) -> Outcome:
     """Judges a legal placement by the time of one sample (Tarnawski et al. 2020, section 4).
 
-    The ops of an accelerator are cut into pieces: the piece of an op is 1 + the most times that a path to it leaves
-    the accelerator and comes back. A piece starts when everything it reads from outside is there, and takes the time
-    to bring those tensors in, its computation, and the time to write out what others read. Each op of a CPU is a
-    piece of its own that pays no transfer. The value is the last end.
+    The ops of an accelerator are cut into pieces: the piece of an op is 1 + the most times that a path to it
+    leaves the accelerator and comes back. A piece starts when everything it reads from outside is there, and
+    takes the time to bring those tensors in, its computation, and the time to write out what others read.
+    Each op of a CPU is a piece of its own that pays no transfer. The value is the last end.
 
-    Where the contracted pieces wait for one another in a cycle, which contiguous splits never do, they are cut
-    further: at every change of device along a path. Pieces of one accelerator run one after the other.
+    Where the contracted pieces wait for one another in a cycle, which contiguous splits never do, they are
+    cut further: at every change of device along a path. Pieces of one accelerator run one after the other.
 
-    Memory only warns, as in the published evaluation: an overfull accelerator leaves the verdict at ``ok``, and
-    ``details["over_capacity"]`` tells the largest share of bytes to capacity where it is above 1.
+    Memory only warns, as in the published evaluation: an overfull accelerator leaves the verdict at ``ok``,
+    and ``details["over_capacity"]`` tells the largest share of bytes to capacity where it is above 1.
     """
     graph = problem.graph
     device = np.asarray(solution.device)
@@ -128,8 +128,8 @@ def _cut_cycles(
 ) -> NDArray[np.int64]:
     """Cuts the pieces that wait for one another at every change of device along a path.
 
-    An edge between two devices leads to more changes and an edge within one to no fewer, so no cycle remains among
-    the parts of one strongly connected set of pieces; between such sets there was none.
+    An edge between two devices leads to more changes and an edge within one to no fewer, so no cycle remains
+    among the parts of one strongly connected set of pieces; between such sets there was none.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components

@@ -26,12 +26,12 @@ class Pipeline:
     """How samples flow through the devices, for the objective ``max_load``.
 
     Attributes:
-        micro_batches: Micro-batches per step; the graph describes one. ``None`` is the endless stream of Tarnawski et
-            al. 2020: the value is the load of the busiest device and memory holds what stays there (parameters,
-            inputs, constants, variables). A number adds filling and draining the pipeline, and the memory of what is
-            in flight.
-        schedule: ``"gpipe"`` (all forward passes, then all backward passes; Huang et al. 2019) or ``"1f1b"`` (one
-            forward, one backward; Narayanan et al. 2019), which holds fewer micro-batches at a time.
+        micro_batches: Micro-batches per step; the graph describes one. ``None`` is the endless stream of
+            Tarnawski et al. 2020: the value is the load of the busiest device and memory holds what stays
+            there (parameters, inputs, constants, variables). A number adds filling and draining the pipeline,
+            and the memory of what is in flight.
+        schedule: ``"gpipe"`` (all forward passes, then all backward passes; Huang et al. 2019) or ``"1f1b"``
+            (one forward, one backward; Narayanan et al. 2019), which holds fewer micro-batches at a time.
 
     Raises:
         InvalidProblemError: Fewer than one micro-batch, or an unknown schedule.
@@ -54,14 +54,14 @@ class Pipeline:
 def max_load_ms(problem: PlacementProblem, solution: Placement) -> Outcome:
     """Judges a legal placement as a pipeline whose stages are the devices.
 
-    The load of an accelerator is its computation, plus bringing in each tensor that it reads from outside once, plus
-    writing out each tensor that somebody outside reads once; a CPU pays for computation alone. For a stream the value
-    is the largest load. For ``M`` micro-batches it is the time of a step divided by ``M``, with ``f``, ``b`` and ``u``
-    a device's forward and backward load and what it does once per step (updates):
+    The load of an accelerator is its computation, plus bringing in each tensor that it reads from outside
+    once, plus writing out each tensor that somebody outside reads once; a CPU pays for computation alone. For
+    a stream the value is the largest load. For ``M`` micro-batches it is the time of a step divided by ``M``,
+    with ``f``, ``b`` and ``u`` a device's forward and backward load and what it does once per step (updates):
 
     - ``gpipe``: ``sum f + (M - 1) max f + sum b + (M - 1) max b + max u``;
-    - ``1f1b``: ``sum (f + b) + (M - 1) max (f + b) + max u`` (Zheng et al. 2022, Alpa, section 5; exact for equal
-      stages, optimistic for unequal ones).
+    - ``1f1b``: ``sum (f + b) + (M - 1) max (f + b) + max u`` (Zheng et al. 2022, Alpa, section 5; exact for
+      equal stages, optimistic for unequal ones).
 
     Both tend to the largest load for many micro-batches (``u`` apart).
     """
@@ -105,8 +105,8 @@ def _step_ns(loads: NDArray[np.int64], micro_batches: int, schedule: str) -> int
 def _phase_loads_ns(problem: PlacementProblem, device: NDArray[Any]) -> NDArray[np.int64]:
     """Load of each device by phase, ``[phases, devices] int64`` ns.
 
-    A transfer belongs to the pass that produces its tensor. Once per step happen updates, transfers that only updates
-    wait for (gradients are summed where they arise), and transfers of variables.
+    A transfer belongs to the pass that produces its tensor. Once per step happen updates, transfers that only
+    updates wait for (gradients are summed where they arise), and transfers of variables.
     """
     graph, devices = problem.graph, len(problem.cluster)
     loads = np.zeros((3, devices), np.int64)

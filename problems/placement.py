@@ -54,8 +54,8 @@ class PlacementProblem:
 
     Raises:
         UnknownIdError: An unknown objective.
-        InvalidProblemError: An op, or the ops of one colocation group, can run on no device, or the largest op
-            fits into no device.
+        InvalidProblemError: An op, or the ops of one colocation group, can run on no device, or the largest
+            op fits into no device.
     """
 
     graph: Graph

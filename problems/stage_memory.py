@@ -30,8 +30,8 @@ def readers_on(
 def resident_bytes(problem: PlacementProblem, device: NDArray[Any]) -> NDArray[np.int64]:
     """Bytes that stay on each device from start to end, ``[devices] int64``.
 
-    Source tensors (parameters, inputs, constants) on every device with a reader, and the outputs of variable ops on
-    their home.
+    Source tensors (parameters, inputs, constants) on every device with a reader, and the outputs of variable
+    ops on their home.
     """
     graph, devices = problem.graph, len(problem.cluster)
     producer = graph.tensor_producer
@@ -47,11 +47,12 @@ def in_flight_bytes(
 ) -> NDArray[np.int64]:
     """Bytes beside the resident ones at the worst moment of each device, ``[devices] int64``.
 
-    The running micro-batch needs its liveness peak in program order (copies from their first to their last local
-    reader; gradients that updates read, and copies of variables, to the end of the step). Every other micro-batch
-    whose forward pass has run and whose backward pass has not needs its stash: the forward tensors that backward ops
-    of the device read. ``gpipe`` holds all micro-batches, ``1f1b`` as many as there are stages from this one to the
-    last; stages follow one another in the order of their first op. Buffers are not shared in place.
+    The running micro-batch needs its liveness peak in program order (copies from their first to their last
+    local reader; gradients that updates read, and copies of variables, to the end of the step). Every other
+    micro-batch whose forward pass has run and whose backward pass has not needs its stash: the forward
+    tensors that backward ops of the device read. ``gpipe`` holds all micro-batches, ``1f1b`` as many as there
+    are stages from this one to the last; stages follow one another in the order of their first op. Buffers
+    are not shared in place.
     """
     graph, devices = problem.graph, len(problem.cluster)
     backward = graph.op_direction == DIRECTIONS.index("backward")
@@ -73,7 +74,7 @@ def in_flight_bytes(
 
 
 def _liveness_peak_bytes(problem: PlacementProblem, device: NDArray[Any]) -> NDArray[np.int64]:
-    """Peak of the tensors that come and go on each device over one micro-batch in program order, ``[devices]``."""
+    """Peak of the tensors that come and go over one micro-batch in program order, ``[devices] int64`` bytes."""
     graph, devices = problem.graph, len(problem.cluster)
     ops, last = graph.num_ops, graph.num_ops - 1
     reader = np.repeat(np.arange(ops), np.diff(graph.input_ptr))
