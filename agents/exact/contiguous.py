@@ -49,11 +49,9 @@ class Contiguous(PlacementSolver):
             return f"minimises the load of an endless stream, not the step of {micro_batches} micro-batches"
         program = _program(problem, self.max_down_sets)
         if not program.complete:
-            return (
-                f"the graph has more than {program.down_sets} down-sets; up to {self.max_down_sets} are tried"
+            return f"more than {program.down_sets} down-sets; up to {self.max_down_sets} are tried"
         if program.states > _MAX_STATES:
-            return f"{program.down_sets} down-sets and all ways to use the devices make {program.states} states"
-            )
+            return f"{program.states} states ({program.down_sets} down-sets); up to {_MAX_STATES} are tried"
         return None
 
     def _search(
