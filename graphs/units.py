@@ -23,11 +23,24 @@ def format_value(value: float, unit: str) -> str:
     return format_bytes(value) if unit == "bytes" else format_ns(value * 1e6 if unit == "ms" else value)
 
 
+def size_unit(largest_bytes: float) -> tuple[float, str]:
+    """Bytes per unit, and the unit, for numbers up to ``largest_bytes`` side by side."""
+    return _unit(largest_bytes, _SIZES, 3)
+
+
+def significant(number: float, digits: int) -> str:
+    """A number with some significant digits, never in scientific notation: ``"1,010"``, ``"7.12"``."""
+    text = f"{number:.{digits}g}"
+    return f"{float(text):,.0f}" if "e+" in text else text
+
+
 def _format(value: float, scales: tuple[tuple[float, str], ...], digits: int) -> str:
-    """Some significant digits in the largest unit that leaves at least 1."""
     if not math.isfinite(value):
         return "-"
-    # 999.96 rounds to 1,000 of a unit and belongs to the next one: compare what will be printed.
-    scale, unit = next((s for s in scales if float(f"{abs(value) / s[0]:.{digits}g}") >= 1), scales[-1])
-    text = f"{value / scale:.{digits}g}"
-    return f"{float(text):,.0f} {unit}" if "e" in text else f"{text} {unit}"
+    scale, unit = _unit(abs(value), scales, digits)
+    return f"{significant(value / scale, digits)} {unit}"
+
+
+def _unit(value: float, scales: tuple[tuple[float, str], ...], digits: int) -> tuple[float, str]:
+    """The largest unit that leaves at least 1; 999.96 is printed as 1,000 and belongs to the next one."""
+    return next((s for s in scales if float(f"{value / s[0]:.{digits}g}") >= 1), scales[-1])

@@ -12,13 +12,11 @@ from ..cluster import Cluster
 from ..graph import Graph
 from ..lanes import memory_curves
 from ..simulate import Timeline
-from ..units import format_bytes
+from ..units import format_bytes, size_unit
 from . import layout
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-_UNITS = ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB"), (0, "B"))
 
 
 def draw_memory(
@@ -39,7 +37,7 @@ def draw_memory(
     capacities = [int(c) for c in cluster.capacity_bytes]
     within = [c for c in capacities if c <= 2.5 * largest]
     limit = max(1.1 * max(largest, *within, 0), 1.45 * largest if len(within) < len(capacities) else 0)
-    scale, unit = next((2.0**power, name) for power, name in _UNITS if largest >= 2**power)
+    scale, unit = size_unit(largest)
     for ax, name, capacity, (time_ns, size) in zip(
         panels, cluster.device_names, capacities, curves, strict=True
     ):

@@ -111,7 +111,7 @@ def _draw(graph: Graph, cluster: Cluster, timeline: Timeline, title: str | None)
     top, height, lanes_in = lane_positions(rows)
     squeeze = min(1.0, layout.MOST_MEMORY / (devices * (layout.MEMORY + layout.MEMORY_GAP)))
     panel_in = squeeze * (layout.MEMORY + layout.MEMORY_GAP)
-    head_in = 0.48 + layout.LINE * (legend[-1].line + 1)
+    head_in = 0.48 + layout.LINE * (1 + max((entry.line for entry in legend), default=0))
     total_in = head_in + lanes_in + layout.BETWEEN + devices * panel_in + layout.AXIS
     figure = Figure(figsize=(layout.WIDTH, total_in), facecolor="white")
     FigureCanvasAgg(figure)

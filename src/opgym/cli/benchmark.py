@@ -1,0 +1,56 @@
+"""``opgym benchmark``: how fast this machine runs the hot parts."""
+
+from __future__ import annotations
+
+import typer
+
+from .console import print_json, stdout
+from .problem import JsonOption
+
+benchmark_app = typer.Typer(no_args_is_help=True, help="Measure the hot parts on this machine.")
+
+
+@benchmark_app.callback()
+def benchmark() -> None:
+    """Measure the hot parts on this machine."""
+
+
+@benchmark_app.command("simulator")
+def simulator(as_json: JsonOption = False) -> None:
+    """Measure the event simulator against graph sorts and a plain Python implementation (under 100 s).
+
+    Example:
+
+    \b
+      opgym benchmark simulator --json
+
+    Times are CPU times of one thread, taken in turn so that a noisy machine hurts all alike; judge by the
+    ratios.
+    --json prints a list of {case, ops, devices, ns_per_op, ratio_to_topological_sort, ratio_to_reference}.
+    """
+    from ..benchmark.simulator import run
+
+    rows = run()
+    if as_json:
+        print_json(rows)
+        return
+    from rich.table import Table
+
+    grid = Table(header_style="bold", pad_edge=False)
+    grid.add_column("case", no_wrap=True)
+    for column in ("ops", "devices", "ns per op", "x topological sort", "reference / ours"):
+        grid.add_column(column, justify="right", no_wrap=True)
+    for row in rows:
+        grid.add_row(
+            row["case"],
+            f"{row['ops']:,}",
+            str(row["devices"]),
+            f"{row['ns_per_op']:.1f}",
+            _number(row["ratio_to_topological_sort"]),
+            _number(row["ratio_to_reference"]),
+        )
+    stdout().print(grid)
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"

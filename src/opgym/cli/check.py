@@ -1,0 +1,85 @@
+"""``opgym check``: recompute a solution from scratch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .console import print_json, stdout
+from .problem import (
+    ClusterOption,
+    DimOption,
+    JsonOption,
+    MicroBatchesOption,
+    ObjectiveOption,
+    ScheduleOption,
+    SubgraphsOption,
+    pose,
+    read_model,
+)
+
+
+def check(
+    problem: Annotated[
+        str, typer.Argument(metavar="PROBLEM", help="The model: a file or a dataset id, as for opgym place.")
+    ],
+    solution: Annotated[
+        Path,
+        typer.Argument(metavar="SOLUTION", help="A solution file of opgym, or a dnn-partitioning split."),
+    ],
+    dim: DimOption = None,
+    cluster: ClusterOption = None,
+    objective: ObjectiveOption = None,
+    subgraphs: SubgraphsOption = "opaque",
+    micro_batches: MicroBatchesOption = None,
+    schedule: ScheduleOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Recompute the value and the verdict of a solution; nothing that the file claims is believed.
+
+    Examples:
+
+    \b
+      opgym place model.onnx --cluster 4xV100 --out best.json
+      opgym check model.onnx best.json --cluster 4xV100
+      opgym check bert24_inference.json bert24_inference_expert.json --objective max_load
+
+    The solution is evaluated by code of its own, apart from what solvers use. --json prints one object of
+    {value, unit, verdict, objective, bound, ratio_to_bound, details}. The exit code is 0 whatever the
+    verdict, and 2 if one of the files cannot be read or they do not belong together.
+    """
+    from ..graphs.units import format_value
+    from ..problems.checker import check as recompute
+    from ..problems.solution_file import load
+    from .report import plain_value, ratio_to_bound
+
+    posed = pose(
+        read_model(problem, dim, subgraphs, strict=False), cluster, objective, micro_batches, schedule
+    )
+    outcome = recompute(posed, load(solution, posed))
+    bound = posed.lower_bound()
+    ratio = ratio_to_bound(outcome, bound)
+    if as_json:
+        print_json(
+            {
+                "value": plain_value(outcome.value, outcome.unit),
+                "unit": outcome.unit,
+                "verdict": outcome.verdict.value,
+                "objective": posed.objective.value,
+                "bound": bound.value,
+                "ratio_to_bound": ratio,
+                "details": outcome.details,
+            }
+        )
+        return
+    console = stdout()
+    style = "bold green" if outcome.ok else "bold red"
+    console.print(outcome.verdict.value, style=style, end="  ")
+    beside = "" if ratio is None else f", {ratio:.3f} times the lower bound ({bound.name})"
+    console.print(
+        f"{posed.objective.value} {format_value(outcome.value, outcome.unit)}{beside}", markup=False
+    )
+    for key, value in outcome.details.items():
+        console.print(f"{key.replace('_', ' ')}: {value}", style="dim", markup=False)

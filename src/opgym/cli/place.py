@@ -1,0 +1,194 @@
+"""``opgym place``: place a model on devices by every method, and say how good the result is."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .console import complain, note, print_json, stdout
+from .problem import (
+    ClusterOption,
+    DimOption,
+    JsonOption,
+    MicroBatchesOption,
+    ModelArgument,
+    ObjectiveOption,
+    ScheduleOption,
+    SubgraphsOption,
+    pose,
+    read_model,
+)
+from .targets import require_distinct, require_folder, require_writable
+
+if TYPE_CHECKING:
+    from ..agents import Result
+    from ..graphs.readers import Imported
+    from ..problems import PlacementProblem
+
+
+def place(
+    model: ModelArgument,
+    dim: DimOption = None,
+    cluster: ClusterOption = None,
+    objective: ObjectiveOption = None,
+    solver: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="A solver (see opgym solvers). Repeat for more. Default: all that apply."
+        ),
+    ] = None,
+    seconds: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0, metavar="S", help="Most seconds for each solver. Default: about 30 for all at 1,000 ops."
+        ),
+    ] = None,
+    evaluations: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Most evaluated placements for each solver, starting points included."
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of every solver.")] = 0,
+    subgraphs: SubgraphsOption = "opaque",
+    micro_batches: MicroBatchesOption = None,
+    schedule: ScheduleOption = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the best placement, for [bold]opgym check[/].")
+    ] = None,
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Write the best placement as a device map and, from ONNX, an annotated model."
+        ),
+    ] = None,
+    trace: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the timeline of the best placement for ui.perfetto.dev."),
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw that timeline: .svg, .png or .pdf.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Place a model on devices by every method, and see how far the best is from a bound.
+
+    Examples:
+
+    \b
+      opgym place onnx-light/inception_v2
+      opgym place model.onnx --dim batch=8 --cluster 4xA100@nvlink3 --plot timeline.svg --export placed/
+      opgym place model.onnx --solver m-etf --solver annealing --seconds 60 --out best.json
+      opgym place bert24_inference.json --solver dp --json
+
+    The table has one row per solver: the value, its ratio to a lower bound that nothing can beat, the peak
+    memory of each device, and the verdict (ok, out_of_memory, ...). A solver that does not apply is named
+    with the reason. A dnn-partitioning JSON brings its own devices and times, and is judged by max_load
+    unless --objective says otherwise.
+
+    --json prints a list, best first, of {solver, value, unit, verdict, ratio_to_bound, bound, peak_bytes,
+    seconds, evaluations, proven_optimal, note}. The exit code is 0 once a solver has answered, whatever
+    the verdict.
+    """
+    from ..agents import make, names
+    from ..errors import InvalidProblemError
+    from .report import conclusions, json_row, ranked, table
+    from .solving import solve_all
+
+    chosen = list(dict.fromkeys(solver)) if solver else names()
+    for name in chosen:
+        make(name)  # an unknown name is refused before the model is read
+    _require_targets(out, export, trace, plot)
+    imported = read_model(model, dim, subgraphs, strict=False)
+    problem = pose(imported, cluster, objective, micro_batches, schedule)
+    bound = problem.lower_bound()
+    show_progress = not as_json and sys.stderr.isatty()
+    solved = solve_all(
+        problem, chosen, seconds=seconds, evaluations=evaluations, seed=seed, show_progress=show_progress
+    )
+    for name, reason in solved.skipped:
+        note(f"skipped {name}: {reason}")
+    for name, reason in solved.broken:
+        complain(f"solver {name} failed: {reason}")
+    if not solved.results:
+        if solved.broken:
+            raise typer.Exit(1)
+        raise InvalidProblemError(
+            f"no solver applies: tried {', '.join(chosen)} for {problem.objective.value}; see: opgym solvers"
+        )
+    results = ranked(solved.results)
+    written = _write(results[0], problem, imported, model, out, export, trace, plot)
+    if as_json:
+        print_json([json_row(result, bound) for result in results])
+    else:
+        console = stdout()
+        console.print(table(results, problem, bound))
+        for sentence in conclusions(results, problem, bound):
+            console.print(sentence, markup=False)
+        for result in results:
+            if result.note:
+                console.print(f"{result.solver}: {result.note}", style="dim", markup=False)
+    for path in written:
+        note(f"wrote {path}")
+    if solved.broken:
+        raise typer.Exit(1)
+
+
+def _require_targets(out: Path | None, export: Path | None, trace: Path | None, plot: Path | None) -> None:
+    """Refuses what could not be written, before any solver runs."""
+    require_distinct({"--out": out, "--trace": trace, "--plot": plot})
+    if plot is not None:
+        from ..graphs.plot import require_picture_path
+
+        require_picture_path(plot)
+    for option, path in (("--out", out), ("--trace", trace), ("--plot", plot)):
+        if path is not None:
+            require_writable(path, option)
+    if export is not None:
+        require_folder(export, "--export")
+
+
+def _write(
+    best: Result,
+    problem: PlacementProblem,
+    imported: Imported,
+    model: str,
+    out: Path | None,
+    export: Path | None,
+    trace: Path | None,
+    plot: Path | None,
+) -> list[Path]:
+    """Writes what was asked for about the best result; returns the files."""
+    written: list[Path] = []
+    graph, cluster, placement = problem.graph, problem.cluster, best.solution
+    if out is not None:
+        from ..problems.solution_file import save
+
+        save(out, problem, placement, best.outcome)
+        written.append(out)
+    if not (export or trace or plot):
+        return written
+    if not problem.objective.simulated:
+        note(f"timelines show one step in the simulator; {problem.objective.value} is computed by a formula")
+    timeline = problem.simulate(placement, timeline=True).timeline
+    assert timeline is not None  # it was asked for
+    if export is not None:
+        from .exports import export_placement
+
+        written += export_placement(export, imported, model, problem, placement, timeline)
+    if trace is not None:
+        from ..graphs.writers import write_chrome_trace
+
+        write_chrome_trace(trace, graph, cluster, timeline)
+        written.append(trace)
+    if plot is not None:
+        from ..graphs.plot import plot_timeline
+
+        plot_timeline(
+            graph, cluster, timeline, plot, title=f"{graph.name} on {cluster.name}, by {best.solver}"
+        )
+        written.append(plot)
+    return written

@@ -1,0 +1,183 @@
+"""What solvers found, as a table, as plain sentences and as JSON rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..graphs.units import format_bytes, format_value, significant, size_unit
+from ..outcome import Outcome, Verdict
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from ..agents import Result
+    from ..problems import Bound, PlacementProblem
+
+#: Differences below this share are not worth a word.
+NEGLIGIBLE = 0.01
+#: Peaks of more devices than this are summed up.
+MOST_PEAKS = 8
+
+
+def ranked(results: Sequence[Result]) -> list[Result]:
+    """Best first; of equal ones the cheaper solver, which ran first."""
+    return sorted(results, key=lambda result: result.outcome.sort_key)
+
+
+def ratio_to_bound(outcome: Outcome, bound: Bound) -> float | None:
+    """Value / bound; ``None`` where one of them says nothing."""
+    return outcome.value / bound.value if bound.value > 0 and math.isfinite(outcome.value) else None
+
+
+def plain_value(value: float, unit: str) -> float | int | None:
+    """The value for JSON: whole nanoseconds and bytes are integers, what is not finite is ``None``."""
+    if not math.isfinite(value):
+        return None
+    return int(value) if unit in ("ns", "bytes") else value
+
+
+def json_row(result: Result, bound: Bound) -> dict[str, Any]:
+    """One solver's result as plain data."""
+    outcome = result.outcome
+    return {
+        "solver": result.solver,
+        "value": plain_value(outcome.value, outcome.unit),
+        "unit": outcome.unit,
+        "verdict": outcome.verdict.value,
+        "ratio_to_bound": ratio_to_bound(outcome, bound),
+        "bound": bound.value,
+        "peak_bytes": outcome.details.get("peak_bytes"),
+        "seconds": result.seconds,
+        "evaluations": result.evaluations,
+        "proven_optimal": result.proven_optimal,
+        "note": result.note,
+    }
+
+
+def table(results: Sequence[Result], problem: PlacementProblem, bound: Bound) -> Table:
+    """The results, best first."""
+    from rich.table import Table
+
+    graph = problem.graph
+    title = (
+        f"{graph.name or 'graph'} ({graph.num_ops:,} ops) on {problem.cluster.name}: "
+        f"{problem.objective.value}, at least {format_value(bound.value, bound.unit)} ({bound.name})"
+    )
+    grid = Table(title=title, title_justify="left", title_style="bold", header_style="bold", pad_edge=False)
+    grid.add_column("solver", no_wrap=True)
+    for column in ("value", "x bound"):
+        grid.add_column(column, justify="right", no_wrap=True)
+    grid.add_column("peak memory per device")
+    grid.add_column("verdict", no_wrap=True)
+    for column in ("evaluations", "seconds"):
+        grid.add_column(column, justify="right", no_wrap=True)
+    for position, result in enumerate(results):
+        outcome = result.outcome
+        ratio = ratio_to_bound(outcome, bound)
+        style = "bold green" if position == 0 and outcome.ok else "" if outcome.ok else "red"
+        verdict = (
+            f"{outcome.verdict.value}, optimal"
+            if outcome.ok and result.proven_optimal
+            else outcome.verdict.value
+        )
+        grid.add_row(
+            result.solver,
+            format_value(outcome.value, outcome.unit),
+            "-" if ratio is None else f"{ratio:.3f}",
+            peaks_text(outcome.details.get("peak_bytes"), problem),
+            verdict,
+            f"{result.evaluations:,}",
+            f"{result.seconds:.2f}",
+            style=style,
+        )
+    return grid
+
+
+def peaks_text(peak_bytes: Sequence[int] | None, problem: PlacementProblem) -> str:
+    """Peak memory of each device in one unit, e.g. ``"412 / 388 / 0 / 0 MiB"``."""
+    if peak_bytes is None:
+        return "-"
+    largest = max(peak_bytes)
+    if len(peak_bytes) > MOST_PEAKS:
+        device = list(peak_bytes).index(largest)
+        return f"{format_bytes(largest)} at most, on {problem.cluster.device_names[device]}"
+    scale, unit = size_unit(largest)
+    return f"{' / '.join(significant(peak / scale, 3) for peak in peak_bytes)} {unit}"
+
+
+def conclusions(results: Sequence[Result], problem: PlacementProblem, bound: Bound) -> list[str]:
+    """What a reader should take away, in sentences.
+
+    Args:
+        results: Best first, at least one.
+        problem: What was solved.
+        bound: A value that nothing can beat.
+    """
+    best = results[0]
+    if not best.outcome.ok:
+        return [_nothing_feasible(best)]
+    sentences = [_who_is_enough(results, problem)]
+    ratio = ratio_to_bound(best.outcome, bound)
+    if ratio is not None and ratio <= 1.0005:
+        sentences.append(f"Nothing can be better: {best.solver} meets the lower bound ({bound.name}).")
+    elif ratio is not None:
+        sentences.append(
+            f"The best found is {ratio:.2f} times the lower bound ({bound.name}, "
+            f"{format_value(bound.value, bound.unit)}): at most {_percent(1 - 1 / ratio)} is left to gain."
+        )
+    return [sentence for sentence in sentences if sentence]
+
+
+def _nothing_feasible(best: Result) -> str:
+    outcome = best.outcome
+    if outcome.verdict is Verdict.OUT_OF_MEMORY:
+        over = outcome.details.get("over_capacity_bytes", 0)
+        return (
+            f"Nothing found fits into memory: the closest, {best.solver}, is {format_bytes(over)} over on "
+            "one device. Use more devices, devices with more memory, or a smaller batch."
+        )
+    return f"Nothing found is feasible: the closest, {best.solver}, is {outcome.verdict.value}."
+
+
+def _who_is_enough(results: Sequence[Result], problem: PlacementProblem) -> str:
+    """Whether one device, or a heuristic that needs no search, does as well as anything that was found."""
+    feasible = [result for result in results if result.outcome.ok]
+    best = feasible[0]
+    if len(problem.cluster) > 1:
+        single = next((result for result in feasible if result.solver == "single"), None)
+        if single is not None and _gain(best, single) <= NEGLIGIBLE:
+            device = problem.cluster.devices[int(single.solution.device[0])]
+            return f"One {device.name} is enough: no placement found beats it by more than 1 %."
+    searches = [result for result in feasible if _searches(result.solver)]
+    rules = [
+        result
+        for result in feasible
+        if not _searches(result.solver) and result.solver not in ("single", "random")
+    ]
+    if not searches or not rules:
+        return ""
+    gain = _gain(searches[0], rules[0])
+    if gain <= 0:
+        return f"{rules[0].solver} is enough: {searches[0].solver} finds nothing better."
+    if gain <= NEGLIGIBLE:
+        return f"{rules[0].solver} is enough: {searches[0].solver} gains under 1 %."
+    best_rule = f"the best method without search, {rules[0].solver}"
+    return f"{searches[0].solver} is {_percent(gain)} better than {best_rule}."
+
+
+def _searches(solver: str) -> bool:
+    """Whether a solver improves until its budget is spent (and is more than random tries)."""
+    from ..agents.registry import solver_class
+
+    return solver_class(solver).anytime and solver != "random"
+
+
+def _gain(ours: Result, baseline: Result) -> float:
+    """Improvement: 1 - ours / baseline."""
+    return 1 - ours.outcome.value / baseline.outcome.value if baseline.outcome.value > 0 else 0.0
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"

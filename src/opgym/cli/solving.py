@@ -1,0 +1,179 @@
+"""Runs solvers by name on one problem, one after the other, at the same budget."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from .console import stderr
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+    from ..agents import PlacementSolver, Result
+    from ..problems import Budget, PlacementProblem
+    from ..problems import Progress as Spent
+
+#: What an anytime solver may spend where the user sets no limit: evaluations by size, so that equal
+#: commands give equal answers, and a time that only slow objectives reach.
+MOST_EVALUATIONS, FEWEST_EVALUATIONS, OP_EVALUATIONS = 5_000, 200, 20_000_000
+DEFAULT_SECONDS = 10.0
+#: A solver that has run this long gets a progress bar.
+PATIENCE_S = 2.0
+_REDRAW_S = 0.1
+
+
+@dataclass
+class Solved:
+    """What came of a list of solvers.
+
+    Attributes:
+        results: Of those that ran, in order.
+        skipped: Name and reason of those that did not.
+        broken: Name and error of those that failed by a bug.
+    """
+
+    results: list[Result] = field(default_factory=list)
+    skipped: list[tuple[str, str]] = field(default_factory=list)
+    broken: list[tuple[str, str]] = field(default_factory=list)
+
+
+def solve_all(
+    problem: PlacementProblem,
+    names: Sequence[str],
+    *,
+    seconds: float | None,
+    evaluations: int | None,
+    seed: int,
+    show_progress: bool,
+) -> Solved:
+    """Runs solvers; each starts from the same seed, so its result does not depend on which others run.
+
+    Args:
+        problem: What to solve.
+        names: Solvers, in the order to run them.
+        seconds: Limit for each; ``None``: a default for anytime solvers.
+        evaluations: Limit for each; ``None``: a default for anytime solvers.
+        seed: Seed of each.
+        show_progress: Whether to draw a progress bar on stderr for what takes long.
+    """
+    import numpy as np
+
+    from ..agents import make
+    from ..errors import InvalidProblemError
+
+    solved = Solved()
+    for position, name in enumerate(names):
+        solver = make(name)
+        reason = solver.skip_reason(problem)
+        if reason is not None:
+            solved.skipped.append((name, reason))
+            continue
+        budget = budget_of(solver, problem, seconds, evaluations)
+        heading = f"{name} ({position + 1} of {len(names)})"
+        try:
+            with SolverProgress(heading, budget, problem.objective.unit, enabled=show_progress) as progress:
+                rng = np.random.default_rng(seed)
+                solved.results.append(solver.solve(problem, budget, rng, progress.update))
+        except InvalidProblemError as error:
+            solved.skipped.append((name, str(error)))
+        except (KeyboardInterrupt, MemoryError):
+            raise
+        except Exception as error:  # a solver may be third-party: the others' results must not be lost
+            solved.broken.append((name, f"{type(error).__name__}: {error}"))
+    return solved
+
+
+def budget_of(
+    solver: PlacementSolver, problem: PlacementProblem, seconds: float | None, evaluations: int | None
+) -> Budget:
+    """The user's limits; without any, the defaults for a solver that would not stop by itself."""
+    from ..problems import Budget
+
+    if seconds is None and evaluations is None and solver.anytime:
+        affordable = OP_EVALUATIONS // problem.graph.num_ops
+        return Budget(max(FEWEST_EVALUATIONS, min(MOST_EVALUATIONS, affordable)), DEFAULT_SECONDS)
+    return Budget(evaluations, seconds)
+
+
+class SolverProgress:
+    """A bar on stderr that appears only once a solver has run for :data:`PATIENCE_S`.
+
+    Args:
+        heading: Says which solver it is.
+        budget: What it may spend; the bar shows the larger share of evaluations or seconds.
+        unit: Unit of the objective.
+        enabled: Whether to draw at all.
+    """
+
+    def __init__(self, heading: str, budget: Budget, unit: str, *, enabled: bool) -> None:
+        self._heading, self._budget, self._unit, self._enabled = heading, budget, unit, enabled
+        self._lock = threading.Lock()
+        self._timer: threading.Timer | None = None
+        self._bar: Progress | None = None
+        self._task: TaskID | None = None
+        self._drawn_at = 0.0
+        self._text = "working"
+        self._closed = False
+
+    def __enter__(self) -> SolverProgress:
+        if self._enabled:
+            self._timer = threading.Timer(PATIENCE_S, self._appear)
+            self._timer.daemon = True
+            self._timer.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._lock:
+            self._closed = True
+            if self._timer is not None:
+                self._timer.cancel()
+            if self._bar is not None:
+                self._bar.stop()
+
+    @property
+    def update(self) -> Callable[[Spent], None] | None:
+        """The callback for the solver; ``None`` where nothing would be drawn."""
+        return self._update if self._enabled else None
+
+    def _appear(self) -> None:
+        """Runs in the timer's thread: a solver that is busy in the C++ core need not call back first."""
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+        with self._lock:
+            if self._closed:
+                return
+            columns = (
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TimeElapsedColumn(),
+                TextColumn("{task.fields[text]}"),
+            )
+            self._bar = Progress(*columns, console=stderr(), transient=True)
+            total = None if self._budget.evaluations is None and self._budget.seconds is None else 1.0
+            self._task = self._bar.add_task(self._heading, total=total, text=self._text)
+            self._bar.start()
+
+    def _update(self, spent: Spent) -> None:
+        now = time.perf_counter()
+        if now - self._drawn_at < _REDRAW_S:
+            return
+        self._drawn_at = now
+        from ..graphs.units import format_value
+
+        best = format_value(spent.best.value, self._unit) if spent.best.ok else spent.best.verdict.value
+        self._text = f"{spent.evaluations:,} evaluations, best {best}"
+        shares = [
+            spent.evaluations / self._budget.evaluations if self._budget.evaluations else 0.0,
+            spent.seconds / self._budget.seconds if self._budget.seconds else 0.0,
+        ]
+        with self._lock:
+            if self._bar is not None and self._task is not None:
+                changes: dict[str, Any] = {"text": self._text, "completed": min(1.0, max(shares))}
+                self._bar.update(self._task, **changes)

@@ -1,0 +1,60 @@
+"""Files that a command is asked to write: refused before the work, not after it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import typer
+
+
+def require_writable(path: Path, option: str) -> None:
+    """Refuses a file that could not be written.
+
+    Raises:
+        typer.BadParameter: Naming the option, the path and the reason.
+    """
+    if path.exists() and not path.is_file():
+        kind = "a folder" if path.is_dir() else "not a regular file"
+        raise typer.BadParameter(f"{path} is {kind}; give the name of a file", param_hint=option)
+    _require_folder(path.parent, path, option)
+
+
+def require_folder(path: Path, option: str) -> None:
+    """Makes a folder (with its parents), and refuses one that cannot be made or written into.
+
+    Raises:
+        typer.BadParameter: Naming the option, the path and the reason.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise typer.BadParameter(f"{path} cannot be made: {error.strerror}", param_hint=option) from None
+    _require_folder(path, path, option)
+
+
+def require_distinct(paths: dict[str, Path | None]) -> None:
+    """Refuses two outputs under one name.
+
+    Raises:
+        typer.BadParameter: Naming both options.
+    """
+    seen: dict[str, str] = {}
+    for option, path in paths.items():
+        if path is None:
+            continue
+        other = seen.setdefault(os.path.realpath(path), option)
+        if other != option:
+            raise typer.BadParameter(f"{path} is already the file of {other}", param_hint=option)
+
+
+def _require_folder(folder: Path, path: Path, option: str) -> None:
+    if not folder.is_dir():
+        raise typer.BadParameter(f"{path}: there is no folder {folder}; make it first", param_hint=option)
+    try:
+        # Trying is the only test that holds for read-only file systems and for the superuser too.
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise typer.BadParameter(f"{path} cannot be written: {error.strerror}", param_hint=option) from None
