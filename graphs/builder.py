@@ -146,28 +146,56 @@ class GraphBuilder:
         reads, writes = list(dict.fromkeys(int(t) for t in inputs)), [int(t) for t in outputs]
         for t in (*reads, *writes):
             if not 0 <= t < len(self._tensors):
-                raise InvalidGraphError(f"{label} names tensor {t}; {len(self._tensors)} tensors exist so far")
-        for what, figure in (("flops", flops), ("accessed_bytes", accessed_bytes or 0), ("workspace_bytes", workspace_bytes)):
+                raise InvalidGraphError(
+                    f"{label} names tensor {t}; {len(self._tensors)} tensors exist so far"
+                )
+        for what, figure in (
+            ("flops", flops),
+            ("accessed_bytes", accessed_bytes or 0),
+            ("workspace_bytes", workspace_bytes),
+        ):
             if not 0 <= figure <= _INT64_MAX:
                 raise InvalidGraphError(f"{label} has {what} = {figure}; expected 0 to 2^63 - 1")
         if direction not in DIRECTIONS:
-            raise InvalidGraphError(f"{label} has direction {direction!r}; expected one of {', '.join(DIRECTIONS)}")
+            raise InvalidGraphError(
+                f"{label} has direction {direction!r}; expected one of {', '.join(DIRECTIONS)}"
+            )
         if kind == VARIABLE and reads:
             raise InvalidGraphError(f"{label} is a variable and reads tensors; a variable has no inputs")
+        if isinstance(unsupported, str):
+            raise InvalidGraphError(f"{label} has unsupported={unsupported!r}; expected a list of names")
+        if len(set(writes)) < len(writes):
+            twice = next(t for t in writes if writes.count(t) > 1)
+            raise InvalidGraphError(
+                f"{label} writes tensor {twice} {self._tensors[twice].name!r} twice; a tensor is one output"
+            )
         for t in writes:
             tensor = self._tensors[t]
             if tensor.producer >= 0:
+                first = self._ops[tensor.producer]
                 raise InvalidGraphError(
                     f"tensor {t} {tensor.name!r} is written by op {tensor.producer} "
-                    f"{self._ops[tensor.producer].name!r} and again by {label}; a tensor has one producer"
-                    if tensor.producer != index
-                    else f"{label} writes tensor {t} {tensor.name!r} twice"
+                    f"{first.name or first.kind!r} and again by {label}; a tensor has one producer"
                 )
-            tensor.producer = index
+        for t in writes:  # only now: a refused op leaves the builder as it was
+            self._tensors[t].producer = index
         self._ops.append(
-            _Op(kind, name, reads, writes, int(flops), accessed_bytes, int(workspace_bytes), group, layer, direction,
-                update_of, elementwise, frozenset(unsupported))
-        )  # fmt: skip
+            _Op(
+                kind,
+                name,
+                reads,
+                writes,
+                int(flops),
+                None if accessed_bytes is None else int(accessed_bytes),
+                int(workspace_bytes),
+                group,
+                layer,
+                direction,
+                update_of,
+                bool(elementwise),
+                frozenset(unsupported),
+            )
+        )
         return index
 
     def build(self) -> Graph:
@@ -183,8 +211,15 @@ class GraphBuilder:
         ops = [self._ops[i] for i in order]
         for file_index, op in enumerate(self._ops):
             home = op.update_of
-            if home is not None and not (0 <= home < len(self._ops) and self._ops[home].kind == VARIABLE):
-                raise InvalidGraphError(f"op {file_index} {op.name!r} updates op {home}, which is not a variable")
+            if home is None:
+                continue
+            label = f"op {file_index} {op.name or op.kind!r}"
+            if not (0 <= home < len(self._ops) and self._ops[home].kind == VARIABLE):
+                raise InvalidGraphError(f"{label} updates op {home}, which is not a variable")
+            if op.kind == VARIABLE:
+                raise InvalidGraphError(
+                    f"{label} is a variable and updates another; an update is an op of its own"
+                )
 
         sources = [t for t, tensor in enumerate(self._tensors) if tensor.producer < 0]
         tensor_order = sources + [t for op in ops for t in op.outputs]
@@ -195,7 +230,9 @@ class GraphBuilder:
         dtypes = sorted({t.dtype for t in tensors})
         classes = sorted({name for op in ops for name in op.unsupported})
         if len(classes) > 64:
-            raise InvalidGraphError(f"ops name {len(classes)} device classes as unsupported; at most 64 are possible")
+            raise InvalidGraphError(
+                f"ops name {len(classes)} device classes as unsupported; at most 64 are possible"
+            )
         layers = list(dict.fromkeys(op.layer for op in ops if op.layer is not None))
         groups = list(dict.fromkeys(op.group for op in ops if op.group is not None))
         kind_code = {k: i for i, k in enumerate(kinds)}
@@ -221,7 +258,9 @@ class GraphBuilder:
             op_group=np.array([group_code[op.group] for op in ops], np.int32),
             op_layer=np.array([layer_code[op.layer] for op in ops], np.int32),
             op_direction=np.array([DIRECTIONS.index(op.direction) for op in ops], np.int8),
-            op_update_of=np.array([-1 if op.update_of is None else position[op.update_of] for op in ops], np.int32),
+            op_update_of=np.array(
+                [-1 if op.update_of is None else position[op.update_of] for op in ops], np.int32
+            ),
             op_elementwise=np.array([op.elementwise for op in ops], np.bool_),
             op_unsupported=np.array([sum(class_bit[c] for c in op.unsupported) for op in ops], np.uint64),
             device_classes=tuple(classes),
@@ -262,7 +301,9 @@ class GraphBuilder:
                 if missing[child] == 0:
                     heapq.heappush(ready, child)
         if len(order) < len(self._ops):
-            raise InvalidGraphError(f"the graph has a cycle: {self._describe_cycle(missing)}; a step must be acyclic")
+            raise InvalidGraphError(
+                f"the graph has a cycle: {self._describe_cycle(missing)}; a step must be acyclic"
+            )
         return order
 
     def _describe_cycle(self, missing: list[int]) -> str:
@@ -278,4 +319,6 @@ class GraphBuilder:
             )
         cycle = [*reversed(path[seen[v] :]), path[-1]] if path[seen[v] :] else [v]
         names = [f"op {u} {self._ops[u].name or self._ops[u].kind!r}" for u in cycle]
-        return " -> ".join(names if len(names) <= 12 else [*names[:6], f"... {len(names) - 12} more ...", *names[-6:]])
+        return " -> ".join(
+            names if len(names) <= 12 else [*names[:6], f"... {len(names) - 12} more ...", *names[-6:]]
+        )

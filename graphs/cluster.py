@@ -17,7 +17,7 @@ from .profiles import LINKS, PROFILES, DeviceProfile, Link
 CHANNELS = ("port", "send", "link", "free")
 
 _SPEC = re.compile(r"(?P<devices>[^@:]+)(@(?P<link>[^@:]+))?(:(?P<channel>[^@:]+))?")
-_PART = re.compile(r"(?:(?P<count>\d+)x)?(?P<profile>[A-Za-z][\w.-]*)")
+_PART = re.compile(r"(?:(?P<count>[0-9]{1,6})x)?(?P<profile>[A-Za-z][\w.-]*)")
 MAX_DEVICES = 64
 
 
@@ -45,9 +45,14 @@ class Cluster:
         if not 1 <= count <= MAX_DEVICES:
             raise InvalidClusterError(f"a cluster has {count} devices; expected 1 to {MAX_DEVICES}")
         if self.channel not in CHANNELS:
-            raise InvalidClusterError(f"channel model {self.channel!r}; expected one of {', '.join(CHANNELS)}")
+            raise InvalidClusterError(
+                f"channel model {self.channel!r}; expected one of {', '.join(CHANNELS)}"
+            )
         for name in ("latency_ns", "bytes_per_second"):
-            matrix = np.array(getattr(self, name), dtype=np.int64)
+            given = np.asarray(getattr(self, name))
+            if given.dtype.kind not in "iu":
+                raise InvalidClusterError(f"{name} has dtype {given.dtype}; expected whole numbers (int64)")
+            matrix = np.array(given, dtype=np.int64)
             if matrix.shape != (count, count):
                 raise InvalidClusterError(f"{name} has shape {matrix.shape}; expected ({count}, {count})")
             matrix.setflags(write=False)
@@ -65,7 +70,9 @@ class Cluster:
                     )
         for i, device in enumerate(self.devices):
             if device.capacity_bytes <= 0:
-                raise InvalidClusterError(f"device {i} ({device.name}) has capacity {device.capacity_bytes} bytes")
+                raise InvalidClusterError(
+                    f"device {i} ({device.name}) has capacity {device.capacity_bytes} bytes"
+                )
         object.__setattr__(self, "_classes", tuple(dict.fromkeys(self.devices)))
 
     def __len__(self) -> int:
@@ -117,19 +124,25 @@ class Cluster:
         return replace(self, devices=devices, name=f"{self.name} capped at {capacity_bytes} bytes")
 
     @staticmethod
-    def uniform(devices: Sequence[DeviceProfile], link: Link, channel: str = "port", name: str = "") -> Cluster:
+    def uniform(
+        devices: Sequence[DeviceProfile], link: Link, channel: str = "port", name: str = ""
+    ) -> Cluster:
         """A cluster with the same link between any two devices."""
         shape = (len(devices), len(devices))
         return Cluster(
-            tuple(devices), np.full(shape, link.latency_ns), np.full(shape, link.bytes_per_second), channel, name
+            tuple(devices),
+            np.full(shape, link.latency_ns),
+            np.full(shape, link.bytes_per_second),
+            channel,
+            name,
         )
 
     @staticmethod
     def parse(spec: str) -> Cluster:
         """Reads ``DEVICES[@LINK][:CHANNEL]``.
 
-        Examples are ``"4xP100"`` (pcie3, port), ``"4xP100@nvlink"``, ``"4xP100@pcie3:send"``, ``"2xREGAL"`` (free)
-        and ``"1xCPU+4xV100@nvlink"`` (the named link among equals, pcie3 between kinds).
+        Examples are ``"4xP100"`` (pcie3, port), ``"4xP100@nvlink"``, ``"4xP100@pcie3:send"``, ``"2xREGAL"``
+        (free) and ``"1xCPU+4xV100@nvlink"`` (the named link among equals, pcie3 between profiles).
 
         Raises:
             InvalidClusterError: The text is none of these.
@@ -137,12 +150,16 @@ class Cluster:
         """
         match = _SPEC.fullmatch(spec.strip())
         if match is None:
-            raise InvalidClusterError(f"cluster {spec!r}; expected DEVICES[@LINK][:CHANNEL], e.g. 4xP100@nvlink:send")
+            raise InvalidClusterError(
+                f"cluster {spec!r}; expected DEVICES[@LINK][:CHANNEL], e.g. 4xP100@nvlink:send"
+            )
         devices: list[DeviceProfile] = []
         for part in match["devices"].split("+"):
             item = _PART.fullmatch(part.strip())
             if item is None:
-                raise InvalidClusterError(f"devices {part!r} in cluster {spec!r}; expected COUNTxPROFILE, e.g. 4xP100")
+                raise InvalidClusterError(
+                    f"devices {part!r} in cluster {spec!r}; expected COUNTxPROFILE, e.g. 4xP100"
+                )
             count = int(item["count"] or 1)
             if not 1 <= count <= MAX_DEVICES:
                 raise InvalidClusterError(f"{count} devices in cluster {spec!r}; expected 1 to {MAX_DEVICES}")
@@ -157,7 +174,9 @@ class Cluster:
         if channel not in CHANNELS:
             raise unknown_id("channel model", channel, list(CHANNELS))
         if link_name == "free" and channel != "free":
-            raise InvalidClusterError(f"cluster {spec!r}: link 'free' has no duration, so it goes with channel 'free'")
+            raise InvalidClusterError(
+                f"cluster {spec!r}: link 'free' has no duration, so it goes with channel 'free'"
+            )
         cluster = Cluster.uniform(devices, LINKS[link_name], channel, spec.strip())
         kinds = np.array([d.name for d in devices])
         apart = kinds[:, None] != kinds[None, :]

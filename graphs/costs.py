@@ -19,7 +19,7 @@ class CostModel(Protocol):
     """Anything that prices ops."""
 
     def cost_ns(self, graph: Graph, cluster: Cluster) -> NDArray[np.int64]:
-        """Time of each op on each class of ``cluster.classes``, ``[ops, classes] int64`` ns; 0 for variables."""
+        """Time of each op on each of ``cluster.classes``, ``[ops, classes] int64`` ns; 0 for variables."""
         ...
 
 
@@ -36,7 +36,8 @@ class RooflineCost:
         """See :class:`CostModel`.
 
         Raises:
-            InvalidCostError: A profile states no rates (its times come with the graph), or a time passes 2^62 ns.
+            InvalidCostError: A profile states no rates (its times come with the graph), or a time passes
+                2^62 ns.
         """
         columns = [self._class_cost_ns(graph, profile) for profile in cluster.classes]
         return np.stack(columns, axis=1)
@@ -48,8 +49,9 @@ class RooflineCost:
                 f"device profile {profile.name!r} states no compute rates: its times come with the graph; "
                 "use a graph that brings a cost table, or another profile"
             )
+        float32 = profile.peak_flops_per_s["float32"]
         rate_by_dtype = np.array(
-            [profile.peak_flops_per_s.get(d, profile.peak_flops_per_s["float32"]) for d in graph.dtypes] or [1.0]
+            [profile.peak_flops_per_s.get(d, float32) for d in graph.dtypes] or [float32]
         )
         rate = rate_by_dtype[_compute_dtype(graph)] * profile.compute_efficiency
         compute_ns = graph.op_flops * 1e9 / rate
@@ -57,14 +59,16 @@ class RooflineCost:
         work_ns = np.ceil(np.maximum(compute_ns, memory_ns))
         if (work_ns > 2.0**62).any():
             op = int(np.argmax(work_ns))
-            raise InvalidCostError(f"op {op} {graph.op_names[op]!r} would take {work_ns[op]:.3g} ns on {profile.name}")
-        total = work_ns.astype(np.int64) + profile.launch_overhead_ns
+            raise InvalidCostError(
+                f"op {op} {graph.op_names[op]!r} would take {work_ns[op]:.3g} ns on {profile.name}"
+            )
+        total: NDArray[np.int64] = work_ns.astype(np.int64) + profile.launch_overhead_ns
         total[graph.is_variable] = 0
         return total
 
 
 def _compute_dtype(graph: Graph) -> NDArray[np.int64]:
-    """Position in ``graph.dtypes`` of the dtype each op computes in, ``[ops]``; 0 for an op without tensors."""
+    """Position in ``graph.dtypes`` of the dtype each op computes in, ``[ops]``; 0 where it has no tensors."""
     tensor = np.full(graph.num_ops, -1, np.int64)
     reads = np.diff(graph.input_ptr) > 0
     tensor[reads] = graph.input_tensor[graph.input_ptr[:-1][reads]]
@@ -78,8 +82,8 @@ class TableCost:
     """Measured or given times.
 
     Attributes:
-        table_ns: For each device class (the name of a profile, or a kind such as ``"gpu"``), times of the graph's
-            ops, ``[ops] int64`` ns. A profile's own name goes before its kind.
+        table_ns: For each device class (the name of a profile, or a kind such as ``"gpu"``), times of the
+            graph's ops, ``[ops] int64`` ns. A profile's own name goes before its kind.
     """
 
     table_ns: Mapping[str, NDArray[np.int64]]
@@ -100,12 +104,21 @@ class TableCost:
                 )
             column = np.asarray(self.table_ns[name])
             if column.shape != (graph.num_ops,):
-                raise InvalidCostError(f"cost column {name!r} has shape {column.shape}; expected ({graph.num_ops},)")
-            if not np.issubdtype(column.dtype, np.integer) and not (np.isfinite(column).all() and (column % 1 == 0).all()):
-                raise InvalidCostError(f"cost column {name!r} holds a time that is no whole number of nanoseconds")
-            if (column < 0).any():
-                op = int(np.argmin(column))
-                raise InvalidCostError(f"cost column {name!r}: op {op} {graph.op_names[op]!r} has {column[op]} ns")
+                raise InvalidCostError(
+                    f"cost column {name!r} has shape {column.shape}; expected ({graph.num_ops},)"
+                )
+            if column.dtype.kind not in "iuf":
+                raise InvalidCostError(
+                    f"cost column {name!r} has dtype {column.dtype}; expected numbers of nanoseconds"
+                )
+            # not (0 <= x < 2^63) is true of NaN too.
+            bad = ~((column >= 0) & (column < 2.0**63) & (column % 1 == 0))
+            if bad.any():
+                op = int(np.argmax(bad))
+                raise InvalidCostError(
+                    f"cost column {name!r}: op {op} {graph.op_names[op]!r} has {column[op]} ns; "
+                    "expected a whole number, 0 or more and below 2^63"
+                )
             columns.append(column.astype(np.int64))
         total = np.stack(columns, axis=1)
         total[graph.is_variable] = 0

@@ -22,14 +22,20 @@ Int64 = NDArray[np.int64]
 Int32 = NDArray[np.int32]
 
 
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    array.setflags(write=False)
+    return array
+
+
 @dataclass(frozen=True, eq=False)
 class Graph:
     """A bipartite graph of ops and tensors, in topological order of ops.
 
     Built by :class:`~opgym.graphs.GraphBuilder` (or a reader), never by hand. Ops have the index of the
-    lexicographically smallest topological order by file index. Tensors without a producer come first, then the
-    others by producer and output slot; so the outputs of op ``v`` are ``output_ptr[v] .. output_ptr[v + 1]``.
-    A view is an alias of its storage, not an op. All arrays are read-only. Equality is equality of fingerprints.
+    lexicographically smallest topological order by file index. Tensors without a producer come first, then
+    the others by producer and output slot; so the outputs of op ``v`` are ``output_ptr[v] ..
+    output_ptr[v + 1]``. A view is an alias of its storage, not an op. All arrays are read-only. Equality is
+    equality of fingerprints.
     """
 
     # --- ops: arrays of shape [ops] unless stated
@@ -72,6 +78,13 @@ class Graph:
             if isinstance(value, np.ndarray):
                 value.setflags(write=False)
 
+    def __getstate__(self) -> dict[str, Any]:  # without what is derived from the fields
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.__post_init__()  # numpy forgets on pickling that an array is read-only
+
     def __repr__(self) -> str:
         return f"Graph({self.name!r}, level={self.level!r}, ops={self.num_ops}, tensors={self.num_tensors})"
 
@@ -100,31 +113,35 @@ class Graph:
     def is_variable(self) -> NDArray[np.bool_]:
         """Whether each op is the home of a parameter, ``[ops] bool``."""
         code = self.kinds.index(VARIABLE) if VARIABLE in self.kinds else -1
-        return self.op_kind == code
+        return _read_only(self.op_kind == code)
 
     @cached_property
     def consumer_ptr(self) -> Int32:
         """CSR pointer of :attr:`consumer_op`, ``[tensors + 1] int32``."""
         counts = np.bincount(self.input_tensor, minlength=self.num_tensors)
-        return np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+        return _read_only(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
 
     @cached_property
     def consumer_op(self) -> Int32:
         """Ops that read each tensor, ascending, ``[edges] int32``."""
         reader = np.repeat(np.arange(self.num_ops, dtype=np.int32), np.diff(self.input_ptr))
-        return reader[np.argsort(self.input_tensor, kind="stable")]
+        return _read_only(reader[np.argsort(self.input_tensor, kind="stable")])
 
     @cached_property
     def edges(self) -> tuple[Int32, Int32, Int32]:
-        """``(producer op, consumer op, tensor)`` of every read of a produced tensor, each ``[edges] int32``."""
+        """``(producer, consumer, tensor)`` of each read of a produced tensor, each ``[edges] int32``."""
         reader = np.repeat(np.arange(self.num_ops, dtype=np.int32), np.diff(self.input_ptr))
         producer = self.tensor_producer[self.input_tensor]
         produced = producer >= 0
-        return producer[produced], reader[produced], self.input_tensor[produced]
+        return (
+            _read_only(producer[produced]),
+            _read_only(reader[produced]),
+            _read_only(self.input_tensor[produced]),
+        )
 
     def kind(self, op: int) -> str:
         """Kind of an op, e.g. ``"Conv"``."""
-        return self.kinds[self.op_kind[op]]
+        return self.kinds[int(self.op_kind[op])]
 
     def inputs(self, op: int) -> Int32:
         """Tensors that an op reads, each once, ``[inputs] int32``."""
@@ -144,11 +161,11 @@ class Graph:
 
     def dtype(self, tensor: int) -> str:
         """Dtype of a tensor, e.g. ``"float32"``."""
-        return self.dtypes[self.tensor_dtype[tensor]]
+        return self.dtypes[int(self.tensor_dtype[tensor])]
 
     @cached_property
     def fingerprint(self) -> str:
-        """sha256 (hex) of the canonical arrays; names of ops, tensors, layers and of the graph do not count."""
+        """sha256 (hex) of the canonical arrays; names of ops, tensors, layers and the graph do not count."""
         digest = hashlib.sha256(b"opgym.graph/1\n")
         for f in sorted(fields(self), key=lambda f: f.name):
             if f.name in ("name", "op_names", "tensor_names", "layers"):
@@ -156,7 +173,9 @@ class Graph:
             value: Any = getattr(self, f.name)
             digest.update(f.name.encode())
             if isinstance(value, np.ndarray):
-                digest.update(f"{value.dtype.str}{value.shape}".encode() + np.ascontiguousarray(value).tobytes())
+                digest.update(
+                    f"{value.dtype.str}{value.shape}".encode() + np.ascontiguousarray(value).tobytes()
+                )
             else:
                 digest.update(json.dumps(value).encode())
         return digest.hexdigest()

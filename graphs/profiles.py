@@ -1,7 +1,8 @@
 """Named devices and links, each figure with where it came from.
 
-Peaks are dense (no sparsity). A figure marked *third-party* was read on a page that is not the vendor's; results
-that hinge on it should say so. Efficiency is the share of the peak that is reached; 1.0 unless measured.
+Peaks are dense (no sparsity). A figure marked *third-party* was read on a page that is not the vendor's;
+results that hinge on it should say so. Efficiency is the share of the peak that is reached; 1.0 unless
+measured.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ class DeviceProfile:
     Attributes:
         name: E.g. ``"P100"``; ops and cost tables may refer to it as a device class.
         kind: ``"gpu"``, ``"cpu"``, ``"tpu"`` or ``"accelerator"``; also a device class.
-        peak_flops_per_s: Peak rate by dtype; must have ``"float32"`` unless times come with the graph (empty then).
+        peak_flops_per_s: Peak rate by dtype; must have ``"float32"`` unless times come with the graph (empty
+            then).
         memory_bytes_per_s: Memory bandwidth; 0 where times come with the graph.
         capacity_bytes: Memory of the device.
         launch_overhead_ns: Fixed cost of starting an op.
@@ -76,20 +78,22 @@ class Link:
 _LAUNCH = "assumption: launch-bound cost of a small op, 5 us"
 
 
-def _gpu(name: str, float32: float, tensor: Mapping[str, float], gb: int, gb_per_s: int, source: str) -> DeviceProfile:
+def _gpu(
+    name: str, float32: float, tensor: Mapping[str, float], gb: int, gb_per_s: int, source: str
+) -> DeviceProfile:
     peaks = {"float32": round(float32 * TERA)} | {dtype: round(rate * TERA) for dtype, rate in tensor.items()}
     what = ("peak_flops_per_s", "memory_bytes_per_s", "capacity_bytes")
     return DeviceProfile(name, "gpu", peaks, gb_per_s * GB, gb * GB,
-                         sources={key: source for key in what} | {"launch_overhead_ns": _LAUNCH})  # fmt: skip
+                         sources=dict.fromkeys(what, source) | {"launch_overhead_ns": _LAUNCH})  # fmt: skip
 
 
 def _tpu(name: str, bfloat16: int, gb: int, gb_per_s: int) -> DeviceProfile:
     source = "Google Cloud TPU documentation, system architecture pages"
     what = ("peak_flops_per_s", "memory_bytes_per_s", "capacity_bytes")
-    # A TPU's matrix unit multiplies in bfloat16; float32 inputs are rounded to it by default, at the same rate.
+    # A TPU's matrix unit multiplies in bfloat16; float32 inputs are rounded to it by default, at that rate.
     peaks = {"float32": bfloat16 * TERA, "bfloat16": bfloat16 * TERA}
     return DeviceProfile(name, "tpu", peaks, gb_per_s * GB, gb * GB,
-                         sources={key: source for key in what} | {"launch_overhead_ns": _LAUNCH})  # fmt: skip
+                         sources=dict.fromkeys(what, source) | {"launch_overhead_ns": _LAUNCH})  # fmt: skip
 
 
 PROFILES: Mapping[str, DeviceProfile] = MappingProxyType({
@@ -97,9 +101,12 @@ PROFILES: Mapping[str, DeviceProfile] = MappingProxyType({
     for p in (
         _gpu("P100", 9.3, {"float16": 18.7}, 16, 732, "third-party (tomshardware, techwormam): P100 PCIe"),
         _gpu("P100-SXM2", 10.6, {"float16": 21.2}, 16, 732, "third-party (microway): P100 SXM2"),
-        _gpu("V100", 15.7, {"float16": 125}, 16, 900, "NVIDIA developer blog, 'Inside Volta': V100 SXM2, 16 GB"),
-        _gpu("V100-32GB", 15.7, {"float16": 125}, 32, 900, "NVIDIA developer blog, 'Inside Volta': V100 SXM2, 32 GB"),
-        _gpu("A100", 19.5, {"tf32": 156, "float16": 312, "bfloat16": 312}, 40, 1555, "third-party: A100 40 GB"),
+        _gpu("V100", 15.7, {"float16": 125}, 16, 900,
+             "NVIDIA developer blog, 'Inside Volta': V100 SXM2, 16 GB"),
+        _gpu("V100-32GB", 15.7, {"float16": 125}, 32, 900,
+             "NVIDIA developer blog, 'Inside Volta': V100 SXM2, 32 GB"),
+        _gpu("A100", 19.5, {"tf32": 156, "float16": 312, "bfloat16": 312}, 40, 1555,
+             "third-party: A100 40 GB"),
         _gpu("H100", 66.9, {"tf32": 494.7, "float16": 989.4, "bfloat16": 989.4}, 80, 3350,
              "third-party (glennklockwood.com): H100 SXM5"),
         _tpu("TPUv3", 123, 32, 900),
@@ -110,7 +117,7 @@ PROFILES: Mapping[str, DeviceProfile] = MappingProxyType({
                                "memory_bytes_per_s": "own measurement: one core of a shared server",
                                "capacity_bytes": "the same server", "launch_overhead_ns": _LAUNCH}),
         DeviceProfile("REGAL", "accelerator", {}, 0, 16 * GIB, launch_overhead_ns=0,
-                      sources={"capacity_bytes": "setting of Paliwal et al. 2020; times come with the graph"}),
+                      sources={"capacity_bytes": "Paliwal et al. 2020; times come with the graph"}),
     )
 })  # fmt: skip
 
