@@ -112,7 +112,7 @@ class TableCost:
                     f"cost column {name!r} has dtype {column.dtype}; expected numbers of nanoseconds"
                 )
             # not (0 <= x < 2^63) is true of NaN too.
-            bad = ~((column >= 0) & (column < 2.0**63) & (column % 1 == 0))
+            bad = ~((column >= 0) & (column < 2.0**63) & (np.floor(column) == column))
             if bad.any():
                 op = int(np.argmax(bad))
                 raise InvalidCostError(
