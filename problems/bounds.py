@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ..graphs import DIRECTIONS, Graph
+from ..graphs import DIRECTIONS
+from .footprints import op_footprint_bytes, resident_tensors
 from .objectives import Objective
 
 if TYPE_CHECKING:
@@ -148,43 +149,13 @@ def _latency_bounds(problem: PlacementProblem) -> list[tuple[float, str]]:
 
 def _peak_memory_bounds(problem: PlacementProblem) -> list[tuple[float, str]]:
     graph, devices = problem.graph, len(problem.cluster)
-    homed = graph.is_variable[graph.tensor_producer] & (graph.tensor_producer >= 0)
-    read = np.zeros(graph.num_tensors, np.bool_)
-    read[graph.input_tensor] = True
-    resident = homed | (read & (graph.tensor_producer < 0))
+    resident = resident_tensors(graph)
     total_resident = int(graph.tensor_bytes[resident].sum())
-    largest = int(problem.footprint_bytes.max())
     bounds: list[tuple[float, str]] = [
-        (largest, "largest op footprint"),
+        (int(problem.footprint_bytes.max()), "largest op footprint"),
         (-(-total_resident // devices), "resident bytes over all devices"),
     ]
     if devices == 1:
         passing = int(op_footprint_bytes(graph, ~resident).max())
         bounds.append((total_resident + passing, "resident bytes and the largest op footprint"))
     return bounds
-
-
-def op_footprint_bytes(graph: Graph, counted: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
-    """Memory that each op needs by itself while it runs: inputs, outputs, workspace, ``[ops] int64``.
-
-    A buffer that an op may share counts once at most: an update writes into its variable, what reads an
-    update's output may find it there, and an elementwise op of an in-place graph may write over an input.
-
-    Args:
-        graph: The graph.
-        counted: Which tensors count, ``[tensors] bool``; all by default.
-    """
-    updates = np.zeros(graph.num_tensors, np.bool_)
-    produced = graph.tensor_producer >= 0
-    updates[produced] = graph.op_update_of[graph.tensor_producer[produced]] >= 0
-    size = np.where(updates, 0, graph.tensor_bytes)
-    if counted is not None:
-        size = np.where(counted, size, 0)
-    read_until = np.concatenate([[0], np.cumsum(size[graph.input_tensor])])
-    written_until = np.concatenate([[0], np.cumsum(size)])
-    read = read_until[graph.input_ptr[1:]] - read_until[graph.input_ptr[:-1]]
-    written = written_until[graph.output_ptr[1:]] - written_until[graph.output_ptr[:-1]]
-    if graph.in_place:
-        written = np.where(graph.op_elementwise & (np.diff(graph.output_ptr) == 1), 0, written)
-    footprint: NDArray[np.int64] = read + written + np.where(graph.is_variable, 0, graph.op_workspace_bytes)
-    return footprint

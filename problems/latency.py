@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,8 @@ def latency_ms(problem: PlacementProblem, solution: Placement) -> Outcome:
     Each op of a CPU is a piece of its own that pays no transfer. The value is the last end.
 
     Where the contracted pieces wait for one another in a cycle, which contiguous splits never do, they are
-    cut further: at every change of device along a path. Pieces of one accelerator run one after the other.
+    cut further: at every change of device along a path. Pieces of one accelerator run one after the other, in
+    the topological order of all pieces that takes the piece with the lowest op first.
 
     Memory only warns, as in the published evaluation: an overfull accelerator leaves the verdict at ``ok``,
     and ``details["over_capacity"]`` tells the largest share of bytes to capacity where it is above 1.
@@ -92,7 +94,7 @@ def _pieces(
     visit = _visits(device, len(host), parents)
     on_host = host[device]
     label = np.where(on_host, len(host) * (visit.max() + 1) + np.arange(ops), visit * len(host) + device)
-    piece = np.unique(label, return_inverse=True)[1].astype(np.int64)
+    piece = _numbered_by_first_op(label)
     order = _topological_order(piece[producer], piece[consumer], int(piece.max()) + 1)
     if order is None:
         piece = _cut_cycles(piece, device, host, producer, consumer, parents)
@@ -101,6 +103,14 @@ def _pieces(
     position = np.empty(len(order), np.int64)
     position[order] = np.arange(len(order))
     return position[piece]
+
+
+def _numbered_by_first_op(label: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The same partition, its parts numbered from 0 in order of their first op."""
+    _, first, inverse = np.unique(label, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[inverse]
 
 
 def _visits(device: NDArray[Any], devices: int, parents: Sequence[Sequence[int]]) -> NDArray[np.int64]:
@@ -146,21 +156,24 @@ def _cut_cycles(
     cyclic = np.bincount(component, minlength=count)[component] > 1
     part = np.where(cyclic[piece] & ~host[device], 1 + np.array(changes), 0)
     keys = np.stack([component[piece], np.where(part > 0, device, piece), part], axis=1)
-    return np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    return _numbered_by_first_op(np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1))
 
 
 def _topological_order(before: NDArray[np.int64], after: NDArray[np.int64], count: int) -> list[int] | None:
-    """An order of ``count`` nodes along the edges between different ones, or ``None`` if there is a cycle."""
+    """The lexicographically smallest order along edges between different nodes; ``None`` for a cycle."""
     children: list[list[int]] = [[] for _ in range(count)]
     missing = [0] * count
     for u, v in zip(before.tolist(), after.tolist(), strict=True):
         if u != v:
             children[u].append(v)
             missing[v] += 1
-    order = [v for v, edges in enumerate(missing) if edges == 0]
-    for u in order:  # grows while it is read
+    ready = [v for v, edges in enumerate(missing) if edges == 0]  # ascending, so a heap
+    order = []
+    while ready:
+        u = heapq.heappop(ready)
+        order.append(u)
         for v in children[u]:
             missing[v] -= 1
             if missing[v] == 0:
-                order.append(v)
+                heapq.heappush(ready, v)
     return order if len(order) == count else None

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import InvalidProblemError, unknown_id
 from ..graphs import Cluster, CostModel, Graph, RooflineCost, Simulation, Simulator
 from ..outcome import Outcome, Verdict
-from .bounds import Bound, op_footprint_bytes, placement_bound
+from .bounds import Bound, placement_bound
+from .footprints import op_footprint_bytes, op_resident_bytes
 from .host_transfers import host_transfer_ns
 from .latency import latency_ms
 from .objectives import Objective
@@ -224,14 +225,17 @@ class PlacementProblem:
             op = int(np.argmax(nowhere))
             raise InvalidProblemError(
                 f"op {op} {self.graph.op_names[op]!r} ({self.graph.kind(op)}), or an op colocated with it, "
-                f"runs on none of the devices of {self.cluster.name or 'the cluster'}; add a device that supports it"
+                f"runs on none of the devices of {self.cluster.name or 'the cluster'}; "
+                "add a device that supports it"
             )
         if self.objective is Objective.LATENCY:
             return  # there memory only warns, as in the published evaluation
-        op = int(np.argmax(self.footprint_bytes))
-        need, capacity = int(self.footprint_bytes[op]), int(self.cluster.capacity_bytes.max())
-        if need > capacity:
+        stream = self.objective is Objective.MAX_LOAD and self.pipeline.micro_batches is None
+        need = op_resident_bytes(self.graph) if stream else self.footprint_bytes
+        room = np.where(self.allowed, self.cluster.capacity_bytes, 0).max(axis=1)
+        op = int(np.argmax(need - room))
+        if need[op] > room[op]:
             raise InvalidProblemError(
-                f"op {op} {self.graph.op_names[op]!r} alone needs {need} bytes and the largest device has {capacity}; "
-                "use devices with more memory or a smaller batch"
+                f"op {op} {self.graph.op_names[op]!r} alone needs {need[op]} bytes and the largest device "
+                f"for it has {room[op]}; use devices with more memory or a smaller batch"
             )

@@ -70,11 +70,12 @@ def in_flight_bytes(
     if schedule == "1f1b":
         held = np.minimum(held, np.count_nonzero(used) - stage)
     others = np.where(used, held - 1, 0)
-    return _liveness_peak_bytes(problem, device) + others * stash
+    in_flight: NDArray[np.int64] = _liveness_peak_bytes(problem, device) + others * stash
+    return in_flight
 
 
 def _liveness_peak_bytes(problem: PlacementProblem, device: NDArray[Any]) -> NDArray[np.int64]:
-    """Peak of the tensors that come and go over one micro-batch in program order, ``[devices] int64`` bytes."""
+    """Peak of what comes and goes over one micro-batch in program order, ``[devices] int64`` bytes."""
     graph, devices = problem.graph, len(problem.cluster)
     ops, last = graph.num_ops, graph.num_ops - 1
     reader = np.repeat(np.arange(ops), np.diff(graph.input_ptr))

@@ -145,7 +145,7 @@ def read_dnn_partitioning(path: str | os.PathLike[str]) -> Imported:
         fingerprint=graph.fingerprint,
         notes=(
             f"times and cluster ({cluster.name}) come from the file",
-            "bytes of a node's output follow from its transfer time; what a node keeps in memory is its parameter",
+            "bytes of a node's output follow from its transfer time; what it keeps there is its parameter",
         ),
     )
     return Imported(graph, report, cluster, costs)
@@ -248,7 +248,7 @@ def _edges(
         cost = _nanoseconds(row, "cost")
         if transfer_ns.setdefault(edge[0], cost) != cost:
             row.refuse(
-                f"moves node {row.get('sourceId')} in {cost} ns, an earlier edge in {transfer_ns[edge[0]]} ns; "
+                f"moves node {row.get('sourceId')} in {cost} ns, another edge in {transfer_ns[edge[0]]} ns; "
                 "all edges out of a node carry its one output"
             )
     if sum(transfer_ns.values()) * _BYTES_PER_NS > _MAX_TOTAL:
