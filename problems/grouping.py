@@ -150,8 +150,8 @@ def metis_parts(
         problem: Whose graph is split.
         k: Most parts.
         seed: Of METIS.
-        shares: Share of the weight that each part should get, ``[k]``, sums to 1; equal where absent. With
-            shares the parts keep METIS's numbers (part i has share i).
+        shares: Share of the weight that each part should get, ``[k]``, positive, sums to 1; equal where absent.
+            With shares the parts keep METIS's numbers (part i has share i).
         memory_weight: Weight of a vertex's bytes against its time, 0 (time only) to 1 (bytes only).
 
     Returns:
@@ -162,11 +162,12 @@ def metis_parts(
     units = int(unit.max()) + 1
     if k >= units and shares is None:
         return unit
-    weight = _vertex_weights(problem, unit, memory_weight)
+    least = 1.0 / k if shares is None else float(shares.min())
+    weight = _capped(_vertex_weights(problem, unit, memory_weight), least)
     pointer, neighbour, edge_weight = _unit_adjacency(graph, unit, units)
     if k == 1:
         part = np.zeros(units, np.int32)
-    elif len(neighbour) == 0 or k >= units:
+    elif len(neighbour) == 0 or k >= units or (shares is not None and 2 * k > units):
         part = _balance(weight, k, shares)
     else:
         options = pymetis.Options()
@@ -192,6 +193,18 @@ def _vertex_weights(problem: PlacementProblem, unit: Int32, memory_weight: float
     if memory_weight > 0:
         share += memory_weight * _normalised(np.bincount(unit, weights=written_bytes(graph)))
     return 1 + np.round(share * _TOTAL_VERTEX_WEIGHT).astype(np.int64)
+
+
+def _capped(weight: NDArray[np.int64], least_share: float) -> NDArray[np.int64]:
+    """Weights of which none is above the smallest part's.
+
+    A heavier vertex fills a part whatever it weighs, and without the cap METIS runs out of vertices for the other
+    parts and says so on the standard output.
+    """
+    limit = 0
+    while limit != (limit := max(1, int(weight.sum() * least_share))):
+        weight = np.minimum(weight, limit)
+    return weight
 
 
 def written_bytes(graph: Graph) -> NDArray[np.float64]:

@@ -1,0 +1,71 @@
+"""What the list schedulers share: ranks, and planning again with less memory when a plan overflows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ... import _core
+from ...problems import Evaluator, Placement, PlacementProblem
+from ..solver import Remark, evaluate_device
+
+Int64 = NDArray[np.int64]
+
+#: How often a plan that overflowed in simulation is made anew with less capacity.
+_ATTEMPTS = 6
+
+
+def mean_cost_ns(problem: PlacementProblem) -> Int64:
+    """Time of each op, averaged over the devices that support it, ``[ops] int64``."""
+    cost = np.where(problem.allowed, problem.cost_ns, 0).sum(axis=1, dtype=np.float64)
+    return np.round(cost / problem.allowed.sum(axis=1)).astype(np.int64)
+
+
+def mean_transfer_ns(problem: PlacementProblem) -> Int64:
+    """Time to send each tensor, averaged over the pairs of different devices, ``[tensors] int64``."""
+    cluster = problem.cluster
+    apart = ~np.eye(len(cluster), dtype=bool)
+    if cluster.channel == "free" or not apart.any():
+        return np.zeros(problem.graph.num_tensors, np.int64)
+    seconds_per_byte = (1.0 / cluster.bytes_per_second[apart]).mean()
+    mean = cluster.latency_ns[apart].mean() + problem.graph.tensor_bytes * (1e9 * seconds_per_byte)
+    return np.round(mean).astype(np.int64)
+
+
+def mean_upward_rank(problem: PlacementProblem) -> Int64:
+    """Upward rank with mean costs and transfers (Topcuoglu et al. 2002, section 4), ``[ops] int64`` ns."""
+    return _core.static_upward_rank(problem.simulator.core, mean_cost_ns(problem), mean_transfer_ns(problem))
+
+
+def search_plans(
+    problem: PlacementProblem, evaluator: Evaluator[Placement], planner: Callable[[Int64], _core.Plan]
+) -> Remark:
+    """Plans, judges the plan, and plans again with less capacity while the simulator finds it out of memory.
+
+    A plan counts memory in the order of its decisions, the simulator in time, so the two may differ a little. Each
+    plan is judged with critical-path and program priorities, and in the order in which it decided.
+
+    Args:
+        problem: The problem.
+        evaluator: Counts.
+        planner: Makes a plan for capacities ``[devices] int64``.
+    """
+    capacity = problem.cluster.capacity_bytes.copy()
+    seen: set[bytes] = set()
+    for attempt in range(_ATTEMPTS):
+        plan = planner(capacity)
+        device = plan.device
+        if device.tobytes() in seen:
+            break  # less capacity no longer changes anything
+        seen.add(device.tobytes())
+        outcome = evaluate_device(problem, evaluator, device)
+        if problem.objective.simulated and not evaluator.exhausted:
+            other = evaluator.evaluate(Placement(device, -plan.position.astype(np.float64)))
+            outcome = other if other.better_than(outcome) else outcome
+        if outcome.ok or evaluator.exhausted:
+            return Remark(f"planned with less memory {attempt} times" if attempt else "")
+        over = np.maximum(np.array(outcome.details["peak_bytes"]) - problem.cluster.capacity_bytes, 0)
+        capacity = np.maximum(capacity - over, capacity // 2).clip(min=1)
+    return Remark("no plan fits the memory")

@@ -1,0 +1,5 @@
+"""Solvers that go on improving until the budget is spent."""
+
+from .annealing import Annealing, AnnealingMetis
+
+__all__ = ["Annealing", "AnnealingMetis"]

@@ -1,0 +1,246 @@
+"""Structured simulated annealing: the baseline that everything learned has to face."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import InvalidProblemError
+from ...outcome import Outcome
+from ...problems import Evaluator, Placement, PlacementProblem, program_order
+from ...problems.grouping import colocation_units, of_units
+from ..registry import register, solver_class
+from ..solver import PlacementSolver, Remark
+from .clusters import Level, metis_levels, structured_levels
+from .neighbours import Neighbours
+
+#: Solvers whose best placement is the start; together a few dozen evaluations.
+_STARTS = ("single", "human-expert", "metis", "m-topo", "critical-path", "m-etf", "heft")
+#: How often a move that changes nothing is drawn again before the search gives up.
+_REDRAWS = 1_000
+
+
+@dataclass(frozen=True)
+class _AnnealingBase(PlacementSolver):
+    """Simulated annealing over placements (Kirkpatrick et al. 1983), from the best heuristic on.
+
+    A move takes a cluster of ops, all of it or its part on one device, to a random device or to that of a neighbour;
+    or a unit to the device of a neighbour; or changes between critical-path and program order. A worse placement
+    is accepted with probability ``exp(-(worse - now) / T)``, where ``T`` falls from ``temperature`` x the value
+    now to 0 with the square of the share of the budget that is left. Infeasible placements are worse than the start
+    by ``1.5 + 5 x overflow share``. The best placement seen is the result.
+
+    Without ``seconds`` in the budget the course depends on the generator alone.
+
+    Attributes:
+        evaluations: Evaluations where the budget states no limit; those of the heuristics are among them.
+        temperature: Of the start, as a share of the value.
+    """
+
+    evaluations: int = 5_000
+    temperature: float = 0.004
+
+    anytime: ClassVar[bool] = True
+    starts: ClassVar[tuple[str, ...]]
+
+    def __post_init__(self) -> None:
+        if self.evaluations < 1:
+            raise InvalidProblemError(f"{self.evaluations} evaluations; expected at least 1")
+        if not 0 <= self.temperature < math.inf:
+            raise InvalidProblemError(f"temperature {self.temperature}; expected a finite share, 0 or more")
+
+    def levels(self, problem: PlacementProblem) -> list[Level]:
+        """The clusters that moves take."""
+        raise NotImplementedError
+
+    def _search(
+        self, problem: PlacementProblem, evaluator: Evaluator[Placement], rng: np.random.Generator
+    ) -> Remark:
+        schedule = _Schedule(evaluator, self.evaluations, self.temperature)
+        started_from = self._start(problem, evaluator, rng, schedule)
+        walk = _Walk(problem, evaluator, self.levels(problem), rng)
+        if walk.moves_exist:
+            while not schedule.over and walk.step(schedule.temperature):
+                pass
+        return Remark(f"started from {started_from} after {walk.evaluated_before} evaluations")
+
+    def _start(
+        self,
+        problem: PlacementProblem,
+        evaluator: Evaluator[Placement],
+        rng: np.random.Generator,
+        schedule: _Schedule,
+    ) -> str:
+        """Runs the heuristics; the name of the best one."""
+        best = ""
+        for name in self.starts:
+            solver = solver_class(name)()
+            if solver.skip_reason(problem) is not None:
+                continue
+            if schedule.over:
+                break
+            before = evaluator.best
+            solver._search(problem, evaluator, rng)
+            if evaluator.best is not before:
+                best = name
+        return best
+
+
+class _Schedule:
+    """How much of the budget is left, and the temperature that goes with it."""
+
+    def __init__(self, evaluator: Evaluator[Placement], default_evaluations: int, temperature: float) -> None:
+        self._evaluator = evaluator
+        self._start_temperature = temperature
+        budget = evaluator.budget
+        self._evaluations = budget.evaluations
+        self._seconds = budget.seconds
+        if budget.evaluations is None and budget.seconds is None:
+            self._evaluations = default_evaluations
+
+    @property
+    def over(self) -> bool:
+        """Whether no evaluation is left."""
+        if self._evaluations is not None and self._evaluator.evaluations >= self._evaluations:
+            return True
+        return self._evaluator.exhausted
+
+    @property
+    def temperature(self) -> float:
+        """Temperature as a share of the current value."""
+        spent = 0.0
+        if self._evaluations is not None:
+            spent = self._evaluator.evaluations / self._evaluations
+        if self._seconds is not None:
+            spent = max(spent, self._evaluator.seconds / self._seconds)
+        return self._start_temperature * max(0.0, 1.0 - spent) ** 2
+
+
+class _Walk:
+    """The state of the search: a placement by units, its order and its energy."""
+
+    def __init__(
+        self,
+        problem: PlacementProblem,
+        evaluator: Evaluator[Placement],
+        levels: list[Level],
+        rng: np.random.Generator,
+    ) -> None:
+        start, outcome = evaluator.best, evaluator.best_outcome
+        assert start is not None
+        assert outcome is not None
+        self._problem = problem
+        self._evaluator = evaluator
+        self._levels = levels
+        self._rng = rng
+        self._unit = colocation_units(problem.graph)
+        self._allowed = of_units(problem.allowed, self._unit)
+        self._neighbours = Neighbours(problem.graph, self._unit)
+        self._device: NDArray[np.uint8] = of_units(np.asarray(start.device), self._unit).astype(np.uint8)
+        self._program_order = program_order(problem.graph)
+        self._in_program_order = start.priority is not None
+        self._order_matters = problem.objective.simulated
+        self._worst = outcome.value
+        self._energy = self._energy_of(outcome)
+        self.evaluated_before = evaluator.evaluations
+
+    @property
+    def moves_exist(self) -> bool:
+        """Whether any unit has a choice of device."""
+        return bool((self._allowed.sum(axis=1) > 1).any())
+
+    def step(self, temperature: float) -> bool:
+        """One move and its evaluation; false if no move that changes anything was found."""
+        device, in_program_order = self._draw()
+        if device is None:
+            return False
+        priority = self._program_order if in_program_order else None
+        energy = self._energy_of(self._evaluator.evaluate(Placement(device[self._unit], priority)))
+        worse = energy - self._energy
+        if worse <= 0 or self._rng.random() < math.exp(-worse / max(temperature * self._energy, 1e-300)):
+            self._device, self._in_program_order, self._energy = device, in_program_order, energy
+        return True
+
+    def _energy_of(self, outcome: Outcome) -> float:
+        """The value, or for what does not fit more than the start's, growing with the overflow."""
+        if outcome.ok:
+            return outcome.value
+        return max(outcome.value, self._worst) * (1.5 + 5.0 * outcome.overflow_share)
+
+    def _draw(self) -> tuple[NDArray[np.uint8] | None, bool]:
+        """A neighbouring state: devices of units, and whether in program order."""
+        rng = self._rng
+        for _ in range(_REDRAWS):
+            kind = rng.random()
+            if self._order_matters and kind < 0.01:
+                return self._device, not self._in_program_order
+            if kind < 0.2 or not self._levels:
+                changed, target = self._adopt()
+            else:
+                changed, target = self._shift()
+            changed = changed[self._allowed[changed, target] & (self._device[changed] != target)]
+            if len(changed):
+                device = self._device.copy()
+                device[changed] = target
+                return device, self._in_program_order
+        return None, False
+
+    def _shift(self) -> tuple[NDArray[np.int32], int]:
+        """A cluster, or its part on the device of one of its units, and where to."""
+        rng = self._rng
+        level = self._levels[int(rng.integers(len(self._levels)))]
+        members = level.members(int(rng.integers(len(level))))
+        chosen = int(members[int(rng.integers(len(members)))])
+        if rng.random() < 0.5:
+            members = members[self._device[members] == self._device[chosen]]
+        if rng.random() < 0.5:
+            return members, int(rng.integers(self._allowed.shape[1]))
+        beside = int(members[int(rng.integers(len(members)))])
+        return members, int(self._device[self._neighbours.draw(beside, rng)])
+
+    def _adopt(self) -> tuple[NDArray[np.int32], int]:
+        """A unit, and the device of one of its neighbours (a random one if they share a device already)."""
+        rng = self._rng
+        chosen = int(rng.integers(len(self._device)))
+        target = int(self._device[self._neighbours.draw(chosen, rng)])
+        if target == self._device[chosen]:
+            target = int(rng.integers(self._allowed.shape[1]))
+        return np.array([chosen], np.int32), target
+
+
+@register
+@dataclass(frozen=True)
+class Annealing(_AnnealingBase):
+    """Annealing that moves layers, their directions and parameters, and METIS parts."""
+
+    __doc__ = f"{__doc__}\n\n{_AnnealingBase.__doc__}"
+
+    name: ClassVar[str] = "annealing"
+    summary: ClassVar[str] = (
+        "simulated annealing over layers, parameters and METIS parts, from the best heuristic"
+    )
+    starts: ClassVar[tuple[str, ...]] = _STARTS
+
+    def levels(self, problem: PlacementProblem) -> list[Level]:
+        """Blocks by direction and parameter, and METIS parts."""
+        return structured_levels(problem) + metis_levels(problem)
+
+
+@register
+@dataclass(frozen=True)
+class AnnealingMetis(_AnnealingBase):
+    """Annealing that moves METIS parts and single units only, and knows nothing of layers (nor does its start)."""
+
+    name: ClassVar[str] = "annealing-metis"
+    summary: ClassVar[str] = (
+        "simulated annealing over METIS parts alone, from the best heuristic that knows no layers"
+    )
+    starts: ClassVar[tuple[str, ...]] = tuple(name for name in _STARTS if name != "human-expert")
+
+    def levels(self, problem: PlacementProblem) -> list[Level]:
+        """METIS parts."""
+        return metis_levels(problem)
