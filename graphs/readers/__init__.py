@@ -1,5 +1,117 @@
-"""Readers: a file or an object in, a graph and an import report out."""
+"""Readers: a file or an object in, a graph and an import report out.
 
-from .report import Imported, ImportReport
+:func:`read` looks at what a file holds, not at what it is called. Each format's reader is loaded when it is
+needed.
+"""
 
-__all__ = ["ImportReport", "Imported"]
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...errors import ImportFailedError, unknown_id
+from .report import Imported, ImportReport, Origin
+
+if TYPE_CHECKING:
+    import networkx
+
+    from .onnx.options import FlopRule, ShapeSpec
+
+__all__ = ["ImportReport", "Imported", "Origin", "from_networkx", "read", "read_npz"]
+
+_SUBGRAPH_POLICIES = ("opaque", "inline", "reject")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def read(
+    path: str | os.PathLike[str],
+    *,
+    dims: Mapping[str, int] | None = None,
+    subgraphs: str = "opaque",
+    strict: bool = False,
+    trust: str | None = None,
+    shapes: Mapping[str, ShapeSpec] | None = None,
+    costs: Mapping[str, FlopRule] | None = None,
+) -> Imported:
+    """Reads an ONNX model, a dnn-partitioning JSON or a graph that ``opgym.graphs.save`` wrote.
+
+    Args:
+        path: The file; its content decides what it is.
+        dims: Sizes of dynamic dimensions by name or ``"INPUT:AXIS"`` (ONNX only).
+        subgraphs: ``"opaque"``, ``"inline"`` or ``"reject"``: what to do with If, Loop and Scan (ONNX only).
+        strict: Refuse what lacks a shape or a cost (ONNX only; the other formats lack neither).
+        trust: ``"declared"`` or ``"inferred"``: which shape to believe in a contradiction (ONNX only).
+        shapes: Shapes of tensors that the file does not tell (ONNX only).
+        costs: Flops of ops by kind (ONNX only).
+
+    Raises:
+        ImportFailedError: The file is absent, damaged, or of none of these formats, or an option does not
+            apply.
+        UnknownIdError: An unknown subgraph policy, dimension, tensor or kind.
+    """
+    if subgraphs not in _SUBGRAPH_POLICIES:
+        raise unknown_id("subgraph policy", str(subgraphs), list(_SUBGRAPH_POLICIES))
+    head = _head(path)
+    text = head.removeprefix(_BYTE_ORDER_MARK).lstrip()
+    if not head.startswith(b"PK\x03\x04") and text[:1] not in (b"{", b"["):
+        from .onnx import read_onnx
+
+        return read_onnx(
+            path, dims=dims, subgraphs=subgraphs, strict=strict, trust=trust, shapes=shapes, costs=costs
+        )
+    for name, given in (("dims", dims), ("trust", trust), ("shapes", shapes), ("costs", costs)):
+        if given:
+            raise ImportFailedError(
+                f"{path}: {name} is given ({given!r}) and the file is no ONNX model; leave it out"
+            )
+    if head.startswith(b"PK"):
+        return read_npz(path)
+    from .dnn_partitioning import read_dnn_partitioning
+
+    return read_dnn_partitioning(path)
+
+
+def read_npz(path: str | os.PathLike[str]) -> Imported:
+    """Reads a graph that ``opgym.graphs.save`` wrote.
+
+    Raises:
+        ImportFailedError: The file is absent, damaged, too large, or of another format or version.
+    """
+    from ..storage import load
+
+    graph = load(path)
+    report = ImportReport(
+        os.fspath(path), "npz", graph.level, graph.num_ops, graph.num_tensors, graph.fingerprint
+    )
+    return Imported(graph, report)
+
+
+def from_networkx(graph: networkx.DiGraph, **options: str) -> Imported:
+    """See :func:`opgym.graphs.readers.networkx.from_networkx`."""
+    from .networkx import from_networkx as convert
+
+    return convert(graph, **options)
+
+
+def _head(path: str | os.PathLike[str]) -> bytes:
+    """The first bytes of a file.
+
+    Raises:
+        ImportFailedError: It is absent, a folder, empty or unreadable.
+    """
+    try:
+        if Path(path).is_dir():
+            raise ImportFailedError(f"{path}: is a folder; expected a model file")
+        with open(path, "rb") as f:
+            head = f.read(256)
+    except FileNotFoundError:
+        raise ImportFailedError(f"{path}: no such file") from None
+    except (OSError, ValueError) as error:
+        raise ImportFailedError(f"{path}: cannot be read ({error})") from error
+    if not head:
+        raise ImportFailedError(
+            f"{path}: is empty; expected an ONNX model, a dnn-partitioning JSON or a graph .npz"
+        )
+    return head

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..cluster import Cluster
 from ..costs import CostModel
 from ..graph import Graph
@@ -51,6 +54,23 @@ class ImportReport:
 
 
 @dataclass(frozen=True)
+class Origin:
+    """Where the ops of a graph are in the model that it was read from; a writer needs it to annotate that
+    model.
+
+    Attributes:
+        source: Path of the file, or the model in memory.
+        op_node: For each op the index of its node, ``[ops] int64``, after functions and branches were
+            inlined.
+        spliced: Branches that were inlined, in rounds: index of an ``If`` node -> attribute of the branch.
+    """
+
+    source: Any
+    op_node: NDArray[np.int64]
+    spliced: tuple[Mapping[int, str], ...] = ()
+
+
+@dataclass(frozen=True)
 class Imported:
     """A graph and what came with it.
 
@@ -59,9 +79,11 @@ class Imported:
         report: How it was read.
         cluster: The cluster that the file describes, if it does.
         costs: The measured times that the file brings, if it does.
+        origin: Where the ops are in the file, for formats that can be written back.
     """
 
     graph: Graph
     report: ImportReport
     cluster: Cluster | None = None
     costs: CostModel | None = None
+    origin: Origin | None = None

@@ -1,0 +1,67 @@
+"""Flops of ops that work element by element.
+
+Counted per element: every addition, multiplication, comparison and elementary function (exp, log, sqrt, tanh,
+erf, ...) is 1. Moving or converting an element is 0.
+"""
+
+from __future__ import annotations
+
+from .view import Formula, OpView
+
+#: Operations per output element.
+_PER_ELEMENT = {
+    "Abs": 1, "Acos": 1, "Acosh": 1, "Asin": 1, "Asinh": 1, "Atan": 1, "Atanh": 1, "Ceil": 1, "Cos": 1,
+    "Cosh": 1, "Erf": 1, "Exp": 1, "Floor": 1, "IsInf": 1, "IsNaN": 1, "Log": 1, "Neg": 1, "Not": 1,
+    "Reciprocal": 1, "Round": 1, "Sign": 1, "Sin": 1, "Sinh": 1, "Sqrt": 1, "Tan": 1, "Tanh": 1, "Relu": 1,
+    "BitwiseNot": 1, "BitShift": 1, "BitwiseAnd": 1, "BitwiseOr": 1, "BitwiseXor": 1, "Add": 1, "Sub": 1,
+    "Mul": 1, "Div": 1, "Mod": 1, "Pow": 1, "And": 1, "Or": 1, "Xor": 1, "Where": 1, "Equal": 1, "Less": 1,
+    "LessOrEqual": 1, "Greater": 1, "GreaterOrEqual": 1, "Binarizer": 1, "ThresholdedRelu": 1, "Clip": 2,
+    "LeakyRelu": 2, "PRelu": 2, "Shrink": 3,
+    "Sigmoid": 4,  # negate, exp, add, divide
+    "Elu": 4,  # compare, exp, subtract, multiply
+    "Selu": 5,  # as Elu, and a scale
+    "Celu": 7,  # divide, exp, subtract, multiply, min, max, add
+    "Softplus": 3,  # exp, add, log
+    "Softsign": 3,  # abs, add, divide
+    "HardSigmoid": 4,  # multiply, add, min, max
+    "HardSwish": 5,  # as HardSigmoid, and a multiplication
+    "Gelu": 5,  # scale, erf, add, two multiplications
+    "Mish": 5,  # softplus, tanh, multiply
+    "Swish": 5,  # sigmoid, multiply
+    "SwiGLU": 6,  # swish, multiply
+    "RotaryEmbedding": 3,  # two multiplications, one addition
+    "DequantizeLinear": 2,  # shift, scale
+    "QuantizeLinear": 3,  # scale, round, shift
+    "Cast": 0, "CastLike": 0, "BitCast": 0,
+    "RandomNormal": 1, "RandomNormalLike": 1, "RandomUniform": 1, "RandomUniformLike": 1, "Bernoulli": 1,
+    "Range": 2, "HannWindow": 4, "HammingWindow": 4, "BlackmanWindow": 7,
+}  # fmt: skip
+
+#: Kinds that give each output element from the elements at the same place, and so may run in place.
+ELEMENTWISE = frozenset(_PER_ELEMENT) - {
+    "SwiGLU", "RotaryEmbedding", "Range", "HannWindow", "HammingWindow", "BlackmanWindow", "RandomNormal",
+    "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Binarizer",
+} | {"Sum", "Mean", "Max", "Min", "Dropout", "BatchNormalization"}  # fmt: skip
+
+
+def _per_element(count: int) -> Formula:
+    return lambda v: count * v.out_elements()
+
+
+def _combine(v: OpView) -> int:
+    """One operation less than there are inputs."""
+    return max(0, len(v.inputs) - 1) * v.out_elements()
+
+
+FORMULAS: dict[str, Formula] = {kind: _per_element(count) for kind, count in _PER_ELEMENT.items()} | {
+    "Sum": _combine,
+    "Max": _combine,
+    "Min": _combine,
+    "Mean": lambda v: len(v.inputs) * v.out_elements(),
+    "Dropout": lambda v: 3 * v.out_elements(),  # only in training: draw, compare, scale
+    "DynamicQuantizeLinear": lambda v: 5 * v.elements(),  # smallest, largest, and QuantizeLinear
+    "ai.onnx.ml.Binarizer": _per_element(1),
+    "ai.onnx.ml.Imputer": _per_element(1),
+    "ai.onnx.ml.Normalizer": _per_element(3),
+    "ai.onnx.ml.Scaler": _per_element(2),
+}

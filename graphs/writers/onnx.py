@@ -1,0 +1,210 @@
+"""Writes a placement back into the ONNX model that the graph was read from.
+
+Every node gets ``opgym.device`` (number) and ``opgym.device_name`` as metadata, nodes that are ops also
+``opgym.order`` (place in the schedule) and ``opgym.op`` (index in the graph). Nodes are stored in the
+scheduled order. A node that was folded (a constant, a view, part of a shape computation) follows what it
+reads and is on the device of what it belongs to. Weights are as they were, inside the file or outside.
+"""
+
+from __future__ import annotations
+
+import filecmp
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from google.protobuf.message import EncodeError  # type: ignore[import-untyped]
+from numpy.typing import NDArray
+from onnx import ModelProto, NodeProto
+
+from ...errors import ImportFailedError, InvalidSolutionError
+from ..atomic import atomic_write
+from ..graph import Graph
+from ..readers import Imported
+from ..readers.onnx.emit import OP_KEY
+from ..readers.onnx.lowering import reads
+from ..readers.onnx.model import copy_fields, external_locations, load_model
+from ..readers.onnx.order import topological_order
+from ..readers.onnx.splice import splice_ifs
+from ..readers.onnx.types import label
+
+DEVICE_KEY = "opgym.device"
+DEVICE_NAME_KEY = "opgym.device_name"
+ORDER_KEY = "opgym.order"
+_KEYS = {DEVICE_KEY, DEVICE_NAME_KEY, ORDER_KEY, OP_KEY}
+
+
+def write_onnx(
+    path: str | os.PathLike[str],
+    imported: Imported,
+    device: NDArray[Any],
+    *,
+    device_names: Sequence[str] | None = None,
+    order: NDArray[Any] | None = None,
+) -> None:
+    """Writes the model with its placement, atomically.
+
+    Local functions, and branches that were inlined on import, stay inlined. External weights are linked (or
+    copied) beside the new file if it is in another folder, as paths in a model may not leave its folder.
+
+    Args:
+        path: The file to write.
+        imported: What ``opgym.graphs.readers.read`` returned for the model, which must still be there.
+        device: Device of each op, ``[ops] int``.
+        device_names: Names of the devices; their numbers by default.
+        order: Ops in the order in which they run, ``[ops] int``; that of the graph by default. Where it runs
+            an op before one that the file needs for a shape, that one is stored earlier.
+
+    Raises:
+        ImportFailedError: The graph does not come from an ONNX model, or the model has changed since.
+        InvalidSolutionError: Device or order do not fit the graph.
+        OSError: The file or the external weights cannot be written.
+    """
+    graph = imported.graph
+    if imported.origin is None:
+        raise ImportFailedError(
+            f"{imported.report.source}: was read from {imported.report.format}; only a graph read from ONNX "
+            "can be written as ONNX"
+        )
+    devices = _checked(device, graph.num_ops, "device")
+    order = np.arange(graph.num_ops) if order is None else _checked(order, graph.num_ops, "order")
+    _refuse_illegal_order(graph, order)
+    if device_names is not None and len(devices) and devices.max() >= len(device_names):
+        raise InvalidSolutionError(
+            f"device names device {devices.max()}; there are {len(device_names)} device names"
+        )
+
+    loaded = load_model(imported.origin.source)
+    if loaded.folder is not None and Path(path).exists() and Path(path).samefile(loaded.label):
+        raise InvalidSolutionError(f"{path} is the model that was read; write the placed model elsewhere")
+    model = loaded.proto
+    for taken in imported.origin.spliced:
+        model = splice_ifs(model, taken)
+    nodes = list(model.graph.node)
+    op_node = imported.origin.op_node
+    kinds_fit = len(op_node) == graph.num_ops and all(
+        node < len(nodes) and graph.kind(op).endswith(nodes[node].op_type)
+        for op, node in enumerate(op_node.tolist())
+    )
+    if not kinds_fit:
+        raise ImportFailedError(f"{loaded.label}: has changed since it was read; read it again")
+
+    place = {int(op_node[op]): place for place, op in enumerate(order.tolist())}
+    op_of = {int(node): op for op, node in enumerate(op_node.tolist())}
+    sequence, home = _sequence(nodes, place, {node: int(devices[op]) for node, op in op_of.items()})
+    result = ModelProto()
+    copy_fields(model, result, skip=("graph",))
+    copy_fields(model.graph, result.graph, skip=("node",))
+    for index in sequence:
+        node = result.graph.node.add()
+        node.CopyFrom(nodes[index])
+        name = str(home[index]) if device_names is None else device_names[home[index]]
+        metadata = {DEVICE_KEY: str(home[index]), DEVICE_NAME_KEY: name}
+        if index in op_of:
+            metadata |= {ORDER_KEY: str(place[index]), OP_KEY: str(op_of[index])}
+        _annotate(node, metadata)
+    _carry_weights(external_locations(result, loaded.folder, loaded.label), loaded.folder, Path(path).parent)
+    with atomic_write(path) as f:
+        f.write(_serialized(result, loaded.label))
+
+
+def _serialized(model: ModelProto, label: str) -> bytes:
+    try:
+        return bytes(model.SerializeToString())
+    except (ValueError, EncodeError) as error:
+        raise ImportFailedError(
+            f"{label}: is larger than a protobuf message may be ({error}); save it with external data first"
+        ) from error
+
+
+def _checked(values: NDArray[Any], ops: int, what: str) -> NDArray[np.int64]:
+    array = np.asarray(values)
+    if array.shape != (ops,) or not np.issubdtype(array.dtype, np.integer) or (array < 0).any():
+        raise InvalidSolutionError(
+            f"{what} is {array.dtype}{array.shape}; expected ({ops},) whole numbers of at least 0"
+        )
+    return array.astype(np.int64)
+
+
+def _refuse_illegal_order(graph: Graph, order: NDArray[np.int64]) -> None:
+    if not np.array_equal(np.sort(order), np.arange(graph.num_ops)):
+        raise InvalidSolutionError("order does not hold every op once")
+    place = np.empty(graph.num_ops, np.int64)
+    place[order] = np.arange(graph.num_ops)
+    producer, consumer, _ = graph.edges
+    wrong = np.flatnonzero(place[producer] > place[consumer])
+    if len(wrong):
+        early, late = int(consumer[wrong[0]]), int(producer[wrong[0]])
+        raise InvalidSolutionError(
+            f"order runs op {early} {graph.op_names[early]!r} before op {late} {graph.op_names[late]!r}, "
+            "whose output it reads"
+        )
+
+
+def _sequence(
+    nodes: Sequence[NodeProto], place: Mapping[int, int], op_device: Mapping[int, int]
+) -> tuple[list[int], list[int]]:
+    """The order in which nodes are stored, and the device of each.
+
+    The order is that of the schedule. A folded node comes right after what it reads, a constant right before
+    the first op that needs it, and an op that another needs only through a folded shape no later than that
+    one.
+    """
+    producer = {name: i for i, node in enumerate(nodes) for name in node.output if name}
+    parents = [[producer[name] for name in reads(node) if name in producer] for node in nodes]
+
+    def name_node(i: int) -> str:
+        return label(i, nodes[i])
+
+    file_order = topological_order(parents, name_node)
+    never = len(nodes)
+    needed = [place.get(i, never) for i in range(len(nodes))]  # place of the first op that a node is for
+    home = [op_device.get(i, -1) for i in range(len(nodes))]
+    for i in file_order:
+        if home[i] < 0:  # a view, or part of a shape computation, is where the op is that it is made from
+            home[i] = next((home[p] for p in parents[i] if home[p] >= 0), -1)
+    for i in reversed(file_order):
+        for p in parents[i]:
+            needed[p] = min(needed[p], needed[i])
+            if home[p] < 0:  # a constant is where it is used
+                home[p] = home[i]
+    keys = list(needed)
+    for i in file_order:
+        if i not in place and parents[i]:
+            keys[i] = max(keys[p] for p in parents[i])
+    ranked = sorted(range(len(nodes)), key=lambda i: (keys[i], i))
+    rank = {node: r for r, node in enumerate(ranked)}
+    sequence = topological_order(parents, name_node, [rank[i] for i in range(len(nodes))])
+    return sequence, [max(h, 0) for h in home]
+
+
+def _annotate(node: NodeProto, metadata: dict[str, str]) -> None:
+    kept = [entry for entry in node.metadata_props if entry.key not in _KEYS]
+    pairs = [(entry.key, entry.value) for entry in kept] + list(metadata.items())
+    del node.metadata_props[:]
+    for key, value in pairs:
+        node.metadata_props.add(key=key, value=value)
+
+
+def _carry_weights(locations: Sequence[str], source: Path | None, target: Path) -> None:
+    """Puts external weights that are on disk beside the new model."""
+    if source is None or not locations or source.resolve() == target.resolve():
+        return
+    for location in locations:
+        old, new = source / location, target / location
+        if not old.is_file():
+            continue
+        if new.exists():
+            if not new.samefile(old) and not filecmp.cmp(old, new, shallow=False):
+                raise InvalidSolutionError(
+                    f"{new} exists and is not the model's weights ({old}); write elsewhere"
+                )
+            continue
+        new.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.link(old, new)
+        except OSError:  # another file system
+            shutil.copyfile(old, new)
