@@ -67,11 +67,11 @@ def test_free_joins_everything_for_nothing():
     assert off_diagonal(cluster.latency_ns) == {0}
 
 
-NO_CLUSTERS = (
-    ["", "   ", "4x", "4 P100", "4xP100@", "4xP100:", "4xP100@pcie3:", "@nvlink", "4xP100+", "+4xP100"]
-    + ["4xP100@pcie3@nvlink", "-4xP100", "4.5xP100", "4xP100;rm", "9999999999xP100", "٤xP100"]
-    + [f"{'9' * 5000}xP100"]
-)
+NO_CLUSTERS = [
+    *("", "   ", "4x", "4 P100", "4xP100@", "4xP100:", "4xP100@pcie3:", "@nvlink", "4xP100+", "+4xP100"),
+    *("4xP100@pcie3@nvlink", "-4xP100", "4.5xP100", "4xP100;rm", "9999999999xP100", "٤xP100"),
+    f"{'9' * 5000}xP100",
+]
 
 
 @pytest.mark.parametrize("spec", NO_CLUSTERS, ids=range(len(NO_CLUSTERS)))
