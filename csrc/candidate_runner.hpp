@@ -1,0 +1,32 @@
+// One way of simulating candidates of one graph on one platform; holds the scratch memory of one thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "graph.hpp"
+#include "platform.hpp"
+#include "ranking.hpp"
+
+namespace opgym {
+
+struct Candidate {
+    const uint8_t* device;         // [ops]
+    const int32_t* rank;           // [ops]
+    const int32_t* order;          // [ops]
+    int64_t* makespan_ns;          // out [1]
+    int64_t* dynamic_peak_bytes;   // out [devices]
+};
+
+class CandidateRunner {
+   public:
+    virtual ~CandidateRunner() = default;
+    virtual void run(const Candidate& candidate) = 0;
+    // Two candidates at once, where that is faster than one after the other.
+    virtual void run_two(const Candidate& first, const Candidate& second) {
+        run(first);
+        run(second);
+    }
+};
+
+}  // namespace opgym
