@@ -72,6 +72,15 @@ def _rows(
     return [Lane(device, what, r, items[row == r], starts[row == r], ends[row == r]) for r in range(count)]
 
 
+def start_order(timeline: Timeline) -> NDArray[np.int64]:
+    """Ops in the order in which they start, ``[ops] int64``: a topological order.
+
+    Variable ops, which never start, come first; of ops that start together, those that take no time.
+    """
+    ops = np.arange(len(timeline.op_start_ns))
+    return np.lexsort((ops, timeline.op_end_ns, timeline.op_start_ns)).astype(np.int64)
+
+
 def memory_curves(
     graph: Graph, timeline: Timeline, devices: int
 ) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:

@@ -28,6 +28,15 @@ def size_unit(largest_bytes: float) -> tuple[float, str]:
     return _unit(largest_bytes, _SIZES, 3)
 
 
+def value_unit(smallest: float, unit: str) -> tuple[float, str]:
+    """What to divide values of an outcome by, and the unit that leaves at least 1 of the smallest."""
+    if unit == "bytes":
+        return _unit(smallest, _SIZES, 3)
+    per_unit = 1e6 if unit == "ms" else 1.0
+    scale, name = _unit(smallest * per_unit, _TIMES, 4)
+    return scale / per_unit, name
+
+
 def significant(number: float, digits: int) -> str:
     """A number with some significant digits, never in scientific notation: ``"1,010"``, ``"7.12"``."""
     text = f"{number:.{digits}g}"

@@ -33,6 +33,7 @@ _KEYS = (
     "format",
     "version",
     "graph",
+    "cluster",
     "devices",
     "objective",
     "device",
@@ -67,6 +68,7 @@ def save(
         "format": FORMAT,
         "version": VERSION,
         "graph": {"fingerprint": problem.graph.fingerprint, "name": problem.graph.name},
+        "cluster": problem.cluster.name,
         "devices": list(problem.cluster.device_names),
         "objective": problem.objective.value,
         "device": np.asarray(placement.device).tolist(),
@@ -153,6 +155,7 @@ def _placement_of_file(document: Any, path: str | os.PathLike[str], problem: Pla
             f"not {problem.graph.fingerprint:.12}... ({problem.graph!r}); "
             "give the model, and the dims, that it was made for"
         )
+    row.text("cluster")  # for people, and for a command to start from; the devices decide
     made_for = [str(name) for name in row.rows("devices", _MAX_ROWS)]
     if made_for != list(problem.cluster.device_names):
         given = ", ".join(problem.cluster.device_names)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ..atomic import write_text
 from ..cluster import Cluster
 from ..graph import Graph
+from ..lanes import start_order
 from ..simulate import Timeline
 
 FORMAT = "opgym.device_map"
@@ -41,7 +42,7 @@ def device_map(
     if timeline is not None:
         start_ns = timeline.op_start_ns
         position = [0] * len(cluster)
-        for op in np.lexsort((np.arange(graph.num_ops), timeline.op_end_ns, start_ns)).tolist():
+        for op in start_order(timeline).tolist():
             if start_ns[op] < 0:  # a variable op is never started
                 continue
             home = int(device[op])

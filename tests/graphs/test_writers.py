@@ -10,7 +10,7 @@ import pytest
 
 from opgym.graphs import Cluster, Graph, GraphBuilder, Simulation, Simulator
 from opgym.graphs.atomic import atomic_write
-from opgym.graphs.lanes import lanes, memory_curves
+from opgym.graphs.lanes import lanes, memory_curves, start_order
 from opgym.graphs.units import format_bytes, format_ns, format_value
 from opgym.graphs.writers import device_map, dot_text, write_chrome_trace, write_device_map, write_dot
 
@@ -83,6 +83,18 @@ def test_memory_curves_start_resident_and_reach_the_peak(seed: int, channel: str
     assert [int(size[0]) for _, size in curves] == run.resident_bytes.tolist()
     assert [int(size.max()) for _, size in curves] == run.peak_bytes.tolist()
     assert all((np.diff(time) >= 0).all() and time[0] == 0 for time, _ in curves)
+
+
+@pytest.mark.parametrize("channel", CHANNELS)
+@pytest.mark.parametrize("seed", range(4))
+def test_the_order_of_starts_is_topological(seed: int, channel: str) -> None:
+    graph, _, run = simulated(seed, channel)
+    assert run.timeline is not None
+    order = start_order(run.timeline)
+    assert sorted(order.tolist()) == list(range(graph.num_ops))
+    place = np.argsort(order)
+    source, reader, _ = graph.edges
+    assert (place[source] < place[reader]).all()
 
 
 def test_idle_device_has_an_empty_compute_lane() -> None:

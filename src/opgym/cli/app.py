@@ -10,11 +10,11 @@ import typer
 from typer.core import TyperGroup
 
 from ..errors import OpgymError
-from . import benchmark, check, import_model, info, listings, place
+from . import INTERRUPTED, benchmark, check, import_model, info, listings, place
 from .console import complain
 
-#: Exit codes: bad input; output that cannot be written, or a solver that broke; as shells report signals.
-BAD_INPUT, FAILED, INTERRUPTED, BROKEN_PIPE = 2, 1, 130, 141
+#: Exit codes: bad input; output that cannot be written, or a solver that broke; nobody reads the output.
+BAD_INPUT, FAILED, BROKEN_PIPE = 2, 1, 141
 
 
 class Commands(TyperGroup):
@@ -27,6 +27,10 @@ class Commands(TyperGroup):
             sys.stdout.flush()
         except OpgymError as error:
             complain(str(error))
+            raise typer.Exit(BAD_INPUT) from None
+        except typer.BadParameter as error:
+            command = error.ctx.command_path if error.ctx is not None else f"opgym {ctx.invoked_subcommand}"
+            complain(f"{error.format_message()}\nsee: {command} --help")
             raise typer.Exit(BAD_INPUT) from None
         except KeyboardInterrupt:
             complain("interrupted; files are either complete or as they were before")
@@ -49,10 +53,10 @@ app = typer.Typer(
     name="opgym",
     cls=Commands,
     no_args_is_help=True,
-    rich_markup_mode="rich",
+    rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Start with [bold]opgym place onnx-light/inception_v2[/]. "
+    epilog="Start with `opgym place onnx-light/inception_v2`. "
     "Every command has --help with examples, and --json for programs.",
 )
 
@@ -85,12 +89,13 @@ app.command("info")(info.info)
 
 def run() -> int:
     """Runs the process's command line and returns the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # a name or a unit that the terminal cannot show
     try:
         app()
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 0 if stop.code is None else 1
-    except KeyboardInterrupt:  # before a command was chosen, or while another one was reported
-        return INTERRUPTED
     return 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from .console import print_json, stdout
+from .console import new_table, print_json, show
 from .problem import JsonOption
 
 benchmark_app = typer.Typer(no_args_is_help=True, help="Measure the hot parts on this machine.")
@@ -21,8 +21,9 @@ def simulator(as_json: JsonOption = False) -> None:
 
     Example:
 
-    \b
-      opgym benchmark simulator --json
+    ```sh
+    opgym benchmark simulator --json
+    ```
 
     Times are CPU times of one thread, taken in turn so that a noisy machine hurts all alike; judge by the
     ratios.
@@ -34,12 +35,8 @@ def simulator(as_json: JsonOption = False) -> None:
     if as_json:
         print_json(rows)
         return
-    from rich.table import Table
-
-    grid = Table(header_style="bold", pad_edge=False)
-    grid.add_column("case", no_wrap=True)
-    for column in ("ops", "devices", "ns per op", "x topological sort", "reference / ours"):
-        grid.add_column(column, justify="right", no_wrap=True)
+    numbers = ("ops", "devices", "ns per op", "x topological sort", "reference / ours")
+    grid = new_table({"case": "left"} | dict.fromkeys(numbers, "right"))
     for row in rows:
         grid.add_row(
             row["case"],
@@ -49,7 +46,7 @@ def simulator(as_json: JsonOption = False) -> None:
             _number(row["ratio_to_topological_sort"]),
             _number(row["ratio_to_reference"]),
         )
-    stdout().print(grid)
+    show(grid)
 
 
 def _number(value: float | None) -> str:

@@ -11,13 +11,16 @@ from .console import print_json, stdout
 from .problem import (
     ClusterOption,
     DimOption,
+    FlopsOption,
+    ImportChoices,
     JsonOption,
     MicroBatchesOption,
     ObjectiveOption,
     ScheduleOption,
+    ShapeOption,
     SubgraphsOption,
+    TrustOption,
     pose,
-    read_model,
 )
 
 
@@ -33,6 +36,9 @@ def check(
     cluster: ClusterOption = None,
     objective: ObjectiveOption = None,
     subgraphs: SubgraphsOption = "opaque",
+    trust: TrustOption = None,
+    shape: ShapeOption = None,
+    flops: FlopsOption = None,
     micro_batches: MicroBatchesOption = None,
     schedule: ScheduleOption = None,
     as_json: JsonOption = False,
@@ -41,24 +47,29 @@ def check(
 
     Examples:
 
-    \b
-      opgym place model.onnx --cluster 4xV100 --out best.json
-      opgym check model.onnx best.json --cluster 4xV100
-      opgym check bert24_inference.json bert24_inference_expert.json --objective max_load
+    ```sh
+    opgym place model.onnx --cluster 4xV100 --out best.json
+    opgym check model.onnx best.json
+    opgym check bert24_inference.json bert24_inference_expert.json --objective max_load
+    ```
 
-    The solution is evaluated by code of its own, apart from what solvers use. --json prints one object of
-    {value, unit, verdict, objective, bound, ratio_to_bound, details}. The exit code is 0 whatever the
-    verdict, and 2 if one of the files cannot be read or they do not belong together.
+    The solution is evaluated by code of its own, apart from what solvers use; cluster and objective are
+    those it was made for unless options say otherwise. --json prints one object of {value, unit, verdict,
+    objective, bound, ratio_to_bound, details}. The exit code is 0 whatever the verdict, and 2 if one of
+    the files cannot be read or they do not belong together.
     """
     from ..graphs.units import format_value
     from ..problems.checker import check as recompute
-    from ..problems.solution_file import load
+    from ..problems.solution_file import load_with_problem
     from .report import plain_value, ratio_to_bound
 
-    posed = pose(
-        read_model(problem, dim, subgraphs, strict=False), cluster, objective, micro_batches, schedule
-    )
-    outcome = recompute(posed, load(solution, posed))
+    imported = ImportChoices(dim, subgraphs, trust, shape, flops).read(problem)
+    stated = _stated(solution)
+    if imported.cluster is None:
+        cluster = cluster or stated.get("cluster")
+    aim = objective or stated.get("objective")
+    posed, placement = load_with_problem(solution, pose(imported, cluster, aim, micro_batches, schedule))
+    outcome = recompute(posed, placement)
     bound = posed.lower_bound()
     ratio = ratio_to_bound(outcome, bound)
     if as_json:
@@ -78,8 +89,18 @@ def check(
     style = "bold green" if outcome.ok else "bold red"
     console.print(outcome.verdict.value, style=style, end="  ")
     beside = "" if ratio is None else f", {ratio:.3f} times the lower bound ({bound.name})"
-    console.print(
-        f"{posed.objective.value} {format_value(outcome.value, outcome.unit)}{beside}", markup=False
-    )
+    console.print(f"{posed.objective.value} {format_value(outcome.value, outcome.unit)}{beside}")
     for key, value in outcome.details.items():
-        console.print(f"{key.replace('_', ' ')}: {value}", style="dim", markup=False)
+        console.print(f"{key.replace('_', ' ')}: {value}", style="dim")
+
+
+def _stated(solution: Path) -> dict[str, str]:
+    """Cluster and objective that a solution file of ours was made for; splits name none."""
+    from ..errors import InvalidSolutionError
+    from ..graphs.closed_json import read_json
+    from ..problems.solution_file import FORMAT
+
+    document = read_json(solution, InvalidSolutionError, "a solution file or a dnn-partitioning split")
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        return {}
+    return {key: document[key] for key in ("cluster", "objective") if isinstance(document.get(key), str)}

@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .console import note
+
 if TYPE_CHECKING:
     from ..graphs import Timeline
     from ..graphs.readers import Imported
@@ -33,5 +35,13 @@ def export_placement(
     stem = re.sub(r"[^\w.-]+", "_", Path(model).stem if Path(model).exists() else model.rsplit("/", 1)[-1])
     device_map = folder / f"{stem}.device_map.json"
     write_device_map(device_map, problem.graph, problem.cluster, placement.device, timeline)
-    written = [device_map]
-    return written
+    if imported.origin is None:
+        note(f"the model is {imported.report.format}, not ONNX: its device map is exported alone")
+        return [device_map]
+    from ..graphs.lanes import start_order
+    from ..graphs.writers.onnx import write_onnx
+
+    placed = folder / f"{stem}.placed.onnx"
+    names = problem.cluster.device_names
+    write_onnx(placed, imported, placement.device, device_names=names, order=start_order(timeline))
+    return [device_map, placed]

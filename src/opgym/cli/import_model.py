@@ -7,8 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .console import note, print_json, stdout
-from .problem import DimOption, JsonOption, ModelArgument, StrictOption, SubgraphsOption, read_model
+from .console import note, print_json, show
+from .problem import (
+    DimOption,
+    FlopsOption,
+    ImportChoices,
+    JsonOption,
+    ModelArgument,
+    ShapeOption,
+    StrictOption,
+    SubgraphsOption,
+    TrustOption,
+)
 from .targets import require_writable
 
 if TYPE_CHECKING:
@@ -19,6 +29,9 @@ def import_model(
     model: ModelArgument,
     dim: DimOption = None,
     subgraphs: SubgraphsOption = "opaque",
+    trust: TrustOption = None,
+    shape: ShapeOption = None,
+    flops: FlopsOption = None,
     strict: StrictOption = False,
     save: Annotated[
         Path | None,
@@ -30,16 +43,17 @@ def import_model(
 
     Examples:
 
-    \b
-      opgym import model.onnx --dim batch=8
-      opgym import model.onnx --dim data:0=1 --subgraphs inline --strict --save model.npz
+    ```sh
+    opgym import model.onnx --dim batch=8
+    opgym import model.onnx --dim data:0=1 --subgraphs inline --strict --save model.npz
+    ```
 
     --json prints the report as one object: source, format, level, ops, tensors, fingerprint, folded,
     bound_dims, subgraph_policy, subgraphs, missing_shape, missing_cost, notes.
     """
     if save is not None:
         require_writable(save, "--save")
-    imported = read_model(model, dim, subgraphs, strict)
+    imported = ImportChoices(dim, subgraphs, trust, shape, flops, strict).read(model)
     if save is not None:
         from ..graphs import save as save_graph
 
@@ -60,7 +74,7 @@ def _print_report(report: ImportReport) -> None:
     grid.add_column(overflow="fold")
     for key, value in report.as_dict().items():
         grid.add_row(key.replace("_", " "), _as_text(value))
-    stdout().print(grid, markup=False)
+    show(grid)
 
 
 def _as_text(value: Any, most: int = 10) -> str:

@@ -9,7 +9,7 @@ import sys
 from importlib import metadata
 from typing import Any
 
-from .console import print_json, stdout
+from .console import new_table, print_json, show
 from .problem import JsonOption
 
 _REQUIREMENT = re.compile(r"\s*(?P<name>[A-Za-z0-9][\w.-]*)\s*(\[[^\]]*\])?(?P<rest>.*)")
@@ -21,8 +21,9 @@ def info(as_json: JsonOption = False) -> None:
 
     Example:
 
-    \b
-      opgym info --json
+    ```sh
+    opgym info --json
+    ```
     """
     facts = installation()
     if as_json:
@@ -30,20 +31,17 @@ def info(as_json: JsonOption = False) -> None:
         return
     from rich.table import Table
 
-    console = stdout()
     grid = Table.grid(padding=(0, 2))
     for key in ("opgym", "python", "platform", "cpus", "core", "compiler", "location"):
         grid.add_row(key, str(facts[key]) if facts[key] is not None else "unknown")
-    console.print(grid)
-    packages = Table(header_style="bold", pad_edge=False)
-    for column in ("package", "version", "needed by"):
-        packages.add_column(column)
+    show(grid)
+    packages = new_table({"package": "left", "version": "left", "needed by": "left"})
     for package in facts["packages"]:
         version = package["version"] or "not installed"
         packages.add_row(
             package["name"], version, package["extra"] or "opgym", style="" if package["version"] else "dim"
         )
-    console.print(packages)
+    show(packages)
 
 
 def installation() -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .console import print_json, stdout
+from .console import new_table, print_json, show
 from .problem import JsonOption
 
 datasets_app = typer.Typer(no_args_is_help=True, help="Graphs that can be named by an id.")
@@ -17,8 +17,9 @@ def solvers(as_json: JsonOption = False) -> None:
 
     Example:
 
-    \b
-      opgym solvers --json
+    ```sh
+    opgym solvers --json
+    ```
 
     --json prints a list of {name, summary, objectives, anytime}; an anytime solver improves until its
     budget is spent. Packages register more under the entry-point group "opgym.solvers".
@@ -38,18 +39,14 @@ def solvers(as_json: JsonOption = False) -> None:
     if as_json:
         print_json(rows)
         return
-    from rich.table import Table
-
-    grid = Table(header_style="bold", pad_edge=False)
-    for column in ("solver", "what it does", "objectives", "stops"):
-        grid.add_column(column, no_wrap=column == "solver")
+    grid = new_table({"solver": "left", "what it does": "wrap", "objectives": "wrap", "stops": "left"})
     for row in rows:
         everything = len(row["objectives"]) == len(Objective)
         objectives = "all" if everything else ", ".join(row["objectives"])
         grid.add_row(
             row["name"], row["summary"], objectives, "at its budget" if row["anytime"] else "by itself"
         )
-    stdout().print(grid)
+    show(grid)
 
 
 @datasets_app.command("list")
@@ -61,8 +58,9 @@ def list_datasets(
 
     Example:
 
-    \b
-      opgym datasets list onnx-light
+    ```sh
+    opgym datasets list onnx-light
+    ```
 
     --json prints a list of {id}.
     """

@@ -8,18 +8,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .console import complain, note, print_json, stdout
+from .console import complain, note, print_json, show, stdout
 from .problem import (
     ClusterOption,
     DimOption,
+    FlopsOption,
+    ImportChoices,
     JsonOption,
     MicroBatchesOption,
     ModelArgument,
     ObjectiveOption,
     ScheduleOption,
+    ShapeOption,
     SubgraphsOption,
+    TrustOption,
     pose,
-    read_model,
 )
 from .targets import require_distinct, require_folder, require_writable
 
@@ -54,10 +57,13 @@ def place(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of every solver.")] = 0,
     subgraphs: SubgraphsOption = "opaque",
+    trust: TrustOption = None,
+    shape: ShapeOption = None,
+    flops: FlopsOption = None,
     micro_batches: MicroBatchesOption = None,
     schedule: ScheduleOption = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the best placement, for [bold]opgym check[/].")
+        Path | None, typer.Option(metavar="FILE", help="Write the best placement, for `opgym check`.")
     ] = None,
     export: Annotated[
         Path | None,
@@ -78,11 +84,12 @@ def place(
 
     Examples:
 
-    \b
-      opgym place onnx-light/inception_v2
-      opgym place model.onnx --dim batch=8 --cluster 4xA100@nvlink3 --plot timeline.svg --export placed/
-      opgym place model.onnx --solver m-etf --solver annealing --seconds 60 --out best.json
-      opgym place bert24_inference.json --solver dp --json
+    ```sh
+    opgym place onnx-light/inception_v2
+    opgym place model.onnx --dim batch=8 --cluster 4xA100@nvlink3 --plot timeline.svg --export placed/
+    opgym place model.onnx --solver m-etf --solver annealing --seconds 60 --out best.json
+    opgym place bert24_inference.json --solver dp --json
+    ```
 
     The table has one row per solver: the value, its ratio to a lower bound that nothing can beat, the peak
     memory of each device, and the verdict (ok, out_of_memory, ...). A solver that does not apply is named
@@ -102,7 +109,7 @@ def place(
     for name in chosen:
         make(name)  # an unknown name is refused before the model is read
     _require_targets(out, export, trace, plot)
-    imported = read_model(model, dim, subgraphs, strict=False)
+    imported = ImportChoices(dim, subgraphs, trust, shape, flops).read(model)
     problem = pose(imported, cluster, objective, micro_batches, schedule)
     bound = problem.lower_bound()
     show_progress = not as_json and sys.stderr.isatty()
@@ -125,12 +132,12 @@ def place(
         print_json([json_row(result, bound) for result in results])
     else:
         console = stdout()
-        console.print(table(results, problem, bound))
+        show(table(results, problem, bound))
         for sentence in conclusions(results, problem, bound):
-            console.print(sentence, markup=False)
+            console.print(sentence)
         for result in results:
             if result.note:
-                console.print(f"{result.solver}: {result.note}", style="dim", markup=False)
+                console.print(f"{result.solver}: {result.note}", style="dim")
     for path in written:
         note(f"wrote {path}")
     if solved.broken:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,12 +22,31 @@ DimOption = Annotated[
     typer.Option(
         "--dim",
         metavar="NAME=N",
-        help="Size of a dynamic dimension; an unnamed one is INPUT:AXIS=N. Repeat for more.",
+        help="Size of a dynamic dimension; an unnamed one is `INPUT:AXIS=N`. Repeat for more.",
     ),
 ]
 SubgraphsOption = Annotated[
-    str,
-    typer.Option(help="If, Loop and Scan: [bold]opaque[/] (one op), [bold]inline[/] or [bold]reject[/]."),
+    str, typer.Option(metavar="POLICY", help="If, Loop and Scan: `opaque` (one op), `inline` or `reject`.")
+]
+TrustOption = Annotated[
+    str | None,
+    typer.Option(metavar="SIDE", help="Which shape to believe in a contradiction: `declared` or `inferred`."),
+]
+ShapeOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--shape",
+        metavar="TENSOR=TYPE",
+        help="Type of a tensor that the model does not tell, e.g. `y=float32[8,128]`. Repeat for more.",
+    ),
+]
+FlopsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--flops",
+        metavar="KIND=N",
+        help="Floating-point operations of a kind of op without a formula. Repeat for more.",
+    ),
 ]
 StrictOption = Annotated[
     bool, typer.Option("--strict", help="Refuse a model that has ops without shapes or costs.")
@@ -35,15 +55,15 @@ ClusterOption = Annotated[
     str | None,
     typer.Option(
         metavar="SPEC",
-        help=f"Devices, e.g. 4xP100, 8xV100@nvlink, 1xCPU+4xA100@nvlink3:send. Default: {DEFAULT_CLUSTER}, "
-        "or what the file brings.",
+        help="Devices, e.g. `4xP100`, `8xV100@nvlink`, `1xCPU+4xA100@nvlink3:send`. "
+        f"Default: {DEFAULT_CLUSTER}, or what the file brings.",
     ),
 ]
 ObjectiveOption = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="step_time, peak_memory, max_load or latency. "
+        help="`step_time`, `peak_memory`, `max_load` or `latency`. "
         "Default: step_time; max_load for a dnn-partitioning JSON.",
     ),
 ]
@@ -55,38 +75,48 @@ MicroBatchesOption = Annotated[
     ),
 ]
 ScheduleOption = Annotated[
-    str | None, typer.Option(metavar="NAME", help="For --micro-batches: gpipe (default) or 1f1b.")
+    str | None, typer.Option(metavar="NAME", help="For --micro-batches: `gpipe` (default) or `1f1b`.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 
 
-def parse_dims(given: list[str] | None) -> dict[str, int]:
-    """Reads ``NAME=N`` pairs.
+@dataclass(frozen=True)
+class ImportChoices:
+    """What a user decides about reading a model, as given.
 
-    Raises:
-        typer.BadParameter: One is no such pair, or a name appears twice with different sizes.
+    Attributes:
+        dim: ``NAME=N`` pairs.
+        subgraphs: Policy for If, Loop and Scan.
+        trust: Which shape to believe.
+        shape: ``TENSOR=TYPE`` pairs.
+        flops: ``KIND=N`` pairs.
+        strict: Whether to refuse what lacks shapes or costs.
     """
-    dims: dict[str, int] = {}
-    for pair in given or []:
-        name, equals, size = pair.rpartition("=")
-        if not equals or not name.strip() or not size.strip().isascii() or not size.strip().isdigit():
-            raise typer.BadParameter(
-                f"{pair!r}; expected NAME=N with a whole number N, e.g. batch=8, "
-                "or INPUT:AXIS=N, e.g. data:0=8",
-                param_hint="--dim",
-            )
-        if dims.setdefault(name.strip(), int(size)) != int(size):
-            raise typer.BadParameter(
-                f"{name.strip()!r} is given twice: {dims[name.strip()]} and {int(size)}", param_hint="--dim"
-            )
-    return dims
 
+    dim: list[str] | None = None
+    subgraphs: str = "opaque"
+    trust: str | None = None
+    shape: list[str] | None = None
+    flops: list[str] | None = None
+    strict: bool = False
 
-def read_model(model: str, dims: list[str] | None, subgraphs: str, strict: bool) -> Imported:
-    """Reads a model by path or dataset id."""
-    from .. import datasets
+    def read(self, model: str) -> Imported:
+        """Reads a model by path or dataset id.
 
-    return datasets.read(model, dims=parse_dims(dims), subgraphs=subgraphs, strict=strict)
+        Raises:
+            typer.BadParameter: A pair is none.
+            OpgymError: The model cannot be read.
+        """
+        from .. import datasets
+
+        options: dict[str, Any] = {
+            "dims": _sizes(self.dim, "--dim", "NAME=N", "batch=8, or INPUT:AXIS=N, e.g. data:0=8"),
+            "shapes": _pairs(self.shape, "--shape", "TENSOR=TYPE", "y=float32[8,128]"),
+            "costs": _sizes(self.flops, "--flops", "KIND=N", "MyOp=2000000"),
+            "trust": self.trust,
+        }
+        given = {key: value for key, value in options.items() if value}
+        return datasets.read(model, subgraphs=self.subgraphs, strict=self.strict, **given)
 
 
 def pose(
@@ -96,8 +126,7 @@ def pose(
     micro_batches: int | None,
     schedule: str | None,
 ) -> PlacementProblem:
-    """Makes the problem; its op times are computed, so that a missing one is noticed before any solver
-    runs.
+    """Makes the problem; its op times are computed, so that a missing one is noticed before any solver runs.
 
     Raises:
         typer.BadParameter: Options that contradict each other or the file.
@@ -112,18 +141,15 @@ def pose(
             "measured on it; leave --cluster out",
             param_hint="--cluster",
         )
-    measured = imported.costs is not None
-    chosen = objective or (
-        Objective.MAX_LOAD if measured and imported.cluster is not None else Objective.STEP_TIME
-    )
+    usual = Objective.STEP_TIME if imported.cluster is None else Objective.MAX_LOAD
+    chosen = usual.value if objective is None else objective
     if chosen != Objective.MAX_LOAD and (micro_batches is not None or schedule is not None):
         option = "--micro-batches" if micro_batches is not None else "--schedule"
-        raise typer.BadParameter(
-            f"belongs to --objective max_load; the objective is {chosen}", param_hint=option
-        )
+        message = f"belongs to --objective max_load; the objective is {chosen}"
+        raise typer.BadParameter(message, param_hint=option)
     if schedule is not None and micro_batches is None:
-        raise typer.BadParameter("says in which order micro-batches run; give --micro-batches too",
-                                 param_hint="--schedule")  # fmt: skip
+        message = "says in which order micro-batches run; give --micro-batches too"
+        raise typer.BadParameter(message, param_hint="--schedule")
     problem = PlacementProblem(
         imported.graph,
         imported.cluster or Cluster.parse(cluster or DEFAULT_CLUSTER),
@@ -133,3 +159,34 @@ def pose(
     )
     _ = problem.class_cost_ns
     return problem
+
+
+def _pairs(given: list[str] | None, option: str, form: str, example: str) -> dict[str, str]:
+    """Reads ``NAME=VALUE`` pairs; a name may hold further equals signs.
+
+    Raises:
+        typer.BadParameter: One is no pair, or a name appears twice with different values.
+    """
+    pairs: dict[str, str] = {}
+    for pair in given or []:
+        name, _, value = (part.strip() for part in pair.rpartition("="))
+        if not name or not value:
+            raise typer.BadParameter(f"{pair!r}; expected {form}, e.g. {example}", param_hint=option)
+        if pairs.setdefault(name, value) != value:
+            message = f"{name!r} is given twice: {pairs[name]} and {value}"
+            raise typer.BadParameter(message, param_hint=option)
+    return pairs
+
+
+def _sizes(given: list[str] | None, option: str, form: str, example: str) -> dict[str, int]:
+    """Reads ``NAME=N`` pairs with whole numbers.
+
+    Raises:
+        typer.BadParameter: One is no such pair, or a name appears twice with different sizes.
+    """
+    pairs = _pairs(given, option, form, example)
+    for name, value in pairs.items():
+        if not (value.isascii() and value.isdigit() and len(value) < 19):
+            message = f"{f'{name}={value}'!r}; expected {form} with a whole number N, e.g. {example}"
+            raise typer.BadParameter(message, param_hint=option)
+    return {name: int(value) for name, value in pairs.items()}

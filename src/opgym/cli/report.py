@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..graphs.units import format_bytes, format_value, significant, size_unit
+from ..graphs.units import format_bytes, format_value, size_unit, value_unit
 from ..outcome import Outcome, Verdict
+from .console import new_table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -58,22 +59,25 @@ def json_row(result: Result, bound: Bound) -> dict[str, Any]:
 
 def table(results: Sequence[Result], problem: PlacementProblem, bound: Bound) -> Table:
     """The results, best first."""
-    from rich.table import Table
-
     graph = problem.graph
     title = (
         f"{graph.name or 'graph'} ({graph.num_ops:,} ops) on {problem.cluster.name}: "
         f"{problem.objective.value}, at least {format_value(bound.value, bound.unit)} ({bound.name})"
     )
-    grid = Table(title=title, title_justify="left", title_style="bold", header_style="bold", pad_edge=False)
-    grid.add_column("solver", no_wrap=True)
-    for column in ("value", "x bound"):
-        grid.add_column(column, justify="right", no_wrap=True)
-    grid.add_column("peak memory per device")
-    grid.add_column("verdict", no_wrap=True)
-    for column in ("evaluations", "seconds"):
-        grid.add_column(column, justify="right", no_wrap=True)
-    for position, result in enumerate(results):
+    grid = new_table(
+        {
+            "solver": "left",
+            "value": "right",
+            "x bound": "right",
+            "peak memory per device": "wrap",
+            "verdict": "left",
+            "evaluations": "right",
+            "seconds": "right",
+        },
+        title,
+    )
+    values = values_text([result.outcome.value for result in results], bound.unit)
+    for position, (result, value) in enumerate(zip(results, values, strict=True)):
         outcome = result.outcome
         ratio = ratio_to_bound(outcome, bound)
         style = "bold green" if position == 0 and outcome.ok else "" if outcome.ok else "red"
@@ -84,7 +88,7 @@ def table(results: Sequence[Result], problem: PlacementProblem, bound: Bound) ->
         )
         grid.add_row(
             result.solver,
-            format_value(outcome.value, outcome.unit),
+            value,
             "-" if ratio is None else f"{ratio:.3f}",
             peaks_text(outcome.details.get("peak_bytes"), problem),
             verdict,
@@ -93,6 +97,13 @@ def table(results: Sequence[Result], problem: PlacementProblem, bound: Bound) ->
             style=style,
         )
     return grid
+
+
+def values_text(values: Sequence[float], unit: str) -> list[str]:
+    """Values of one objective in one unit with as many decimals, so that a column can be read downwards."""
+    known = [value for value in values if math.isfinite(value)]
+    scale, name = value_unit(min(known, default=0.0), unit)
+    return [f"{value / scale:,.3f} {name}" if math.isfinite(value) else "-" for value in values]
 
 
 def peaks_text(peak_bytes: Sequence[int] | None, problem: PlacementProblem) -> str:
@@ -104,7 +115,15 @@ def peaks_text(peak_bytes: Sequence[int] | None, problem: PlacementProblem) -> s
         device = list(peak_bytes).index(largest)
         return f"{format_bytes(largest)} at most, on {problem.cluster.device_names[device]}"
     scale, unit = size_unit(largest)
-    return f"{' / '.join(significant(peak / scale, 3) for peak in peak_bytes)} {unit}"
+    return f"{' / '.join(_short(peak / scale) for peak in peak_bytes)} {unit}"
+
+
+def _short(number: float) -> str:
+    """Three digits, or two decimals at most: ``"412"``, ``"38.1"``, ``"0.5"``; a little is ``"<0.01"``."""
+    if 0 < number < 0.005:
+        return "<0.01"
+    text = f"{number:,.{0 if number >= 100 else 1 if number >= 10 else 2}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def conclusions(results: Sequence[Result], problem: PlacementProblem, bound: Bound) -> list[str]:

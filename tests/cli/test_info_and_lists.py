@@ -1,0 +1,76 @@
+"""``opgym info``, ``solvers``, ``datasets list``, ``benchmark simulator``."""
+
+import re
+from collections.abc import Callable
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opgym import agents, datasets
+from opgym.cli.info import installation
+
+from .conftest import Run
+
+
+def test_info_knows_packages_and_extras(
+    monkeypatch: pytest.MonkeyPatch, rows: Callable[..., Any], opgym: Run
+) -> None:
+    requirements = [
+        "numpy>=2.0",
+        'matplotlib>=3.10; extra == "plot"',
+        "opgym[plot,agents]; extra == 'dev'",
+        'no-such-package>=1; extra == "dev"',
+        'numpy>=1; extra == "dev"',
+    ]
+    monkeypatch.setattr(metadata, "requires", lambda name: requirements)
+    facts = rows("info")
+    assert facts == installation()
+    packages = {package["name"]: package for package in facts["packages"]}
+    assert set(packages) == {"numpy", "matplotlib", "no-such-package"}
+    assert packages["numpy"] == {"name": "numpy", "version": np.__version__, "extra": None}
+    assert packages["no-such-package"] == {"name": "no-such-package", "version": None, "extra": "dev"}
+    assert re.search(r"no-such-package +not installed +dev", opgym("info").stdout)
+
+
+def test_info_names_the_machine(rows: Callable[..., Any]) -> None:
+    facts = rows("info")
+    assert facts["opgym"] == metadata.version("opgym")
+    assert facts["cpus"] >= 1
+    assert facts["core"].startswith("_core")
+    assert facts["python"].split()[1].count(".") == 2
+
+
+def test_solvers(rows: Callable[..., Any], opgym: Run) -> None:
+    found = rows("solvers")
+    assert [row["name"] for row in found] == agents.names()
+    annealing = next(row for row in found if row["name"] == "annealing")
+    assert annealing["anytime"] is True
+    assert "step_time" in annealing["objectives"]
+    text = opgym("solvers").stdout
+    assert all(row["name"] in text for row in found)
+
+
+def test_datasets(rows: Callable[..., Any], opgym: Run) -> None:
+    assert [row["id"] for row in rows("datasets", "list")] == datasets.ids()
+    light = rows("datasets", "list", "onnx-light/")
+    assert {"id": "onnx-light/densenet121"} in light
+    assert all(row["id"].startswith("onnx-light/") for row in light)
+    assert opgym("datasets", "list", "example/").stdout.split() == [
+        name for name in datasets.ids() if name.startswith("example/")
+    ]
+    assert rows("datasets", "list", "no such text") == []
+
+
+def test_benchmark_rows_pass_through(
+    monkeypatch: pytest.MonkeyPatch, rows: Callable[..., Any], opgym: Run
+) -> None:
+    """The measuring itself has its own tests; here it is replaced, as it takes a minute."""
+    from opgym.benchmark import simulator
+
+    row = {"case": "a case", "ops": 1000, "devices": 4, "ns_per_op": 80.25,
+           "ratio_to_topological_sort": 20.0, "ratio_to_reference": None}  # fmt: skip
+    monkeypatch.setattr(simulator, "run", lambda: [row])
+    assert rows("benchmark", "simulator") == [row]
+    assert re.search(r"a case +1,000 +4 +80\.2 +20\.00 +-", opgym("benchmark", "simulator").stdout)
