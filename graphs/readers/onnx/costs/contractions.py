@@ -101,6 +101,23 @@ def _attention(v: OpView) -> int:
     return scores * (2 * depth + 1 + _SOFTMAX + 2 * value_depth) + mask
 
 
+def _linear_attention(v: OpView) -> int:
+    """A recurrent state per head: an update by an outer product, and a product with the query, at each position."""
+    query, key, value = v.shape(0), v.shape(1), v.shape(2)
+    heads, kv_heads = int(v.attributes["q_num_heads"]), int(v.attributes["kv_num_heads"])
+    state = key[2] // kv_heads * (value[2] // kv_heads)
+    rule = str(v.attributes.get("update_rule", "gated_delta"))
+    update = 2 + ("gated" in rule) + 2 * ("delta" in rule)
+    return query[0] * query[1] * state * (update * kv_heads + 2 * heads)
+
+
+def _causal_conv(v: OpView) -> int:
+    """A depthwise convolution over past positions, with an optional fused swish."""
+    out = v.out_elements()
+    swish = 5 if str(v.attributes.get("activation", "none")) != "none" else 0
+    return out * (2 * v.shape(1)[-1] + v.has_input(2) + swish)
+
+
 def _recurrent(gates: int, pointwise: int) -> Formula:
     """A recurrent layer: so many products of input and state per step, and operations per unit."""
 
@@ -127,6 +144,9 @@ FORMULAS: dict[str, Formula] = {
     "QLinearMatMul": _qlinear_matmul,
     "Einsum": _einsum,
     "Attention": _attention,
+    "ai.onnx.preview.FlexAttention": _attention,
+    "LinearAttention": _linear_attention,
+    "CausalConvWithState": _causal_conv,
     # bias and sum of both products per gate, sigmoids of 4 operations, tanh of 1, and the update of the state
     "RNN": _recurrent(1, 3),
     "GRU": _recurrent(3, 20),

@@ -8,15 +8,20 @@ from __future__ import annotations
 
 from .view import Formula, OpView
 
+#: Kinds of one operation per output element.
+_ONE = (
+    "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Cos", "Cosh", "Erf", "Exp", "Floor",
+    "IsInf", "IsNaN", "Log", "Neg", "Not", "Reciprocal", "Round", "Sign", "Sin", "Sinh", "Sqrt", "Tan",
+    "Tanh", "Relu", "BitwiseNot", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Add", "Sub", "Mul",
+    "Div", "Mod", "Pow", "And", "Or", "Xor", "Where", "Equal", "Less", "LessOrEqual", "Greater",
+    "GreaterOrEqual", "ThresholdedRelu",
+)  # fmt: skip
 #: Operations per output element.
-_PER_ELEMENT = {
-    "Abs": 1, "Acos": 1, "Acosh": 1, "Asin": 1, "Asinh": 1, "Atan": 1, "Atanh": 1, "Ceil": 1, "Cos": 1,
-    "Cosh": 1, "Erf": 1, "Exp": 1, "Floor": 1, "IsInf": 1, "IsNaN": 1, "Log": 1, "Neg": 1, "Not": 1,
-    "Reciprocal": 1, "Round": 1, "Sign": 1, "Sin": 1, "Sinh": 1, "Sqrt": 1, "Tan": 1, "Tanh": 1, "Relu": 1,
-    "BitwiseNot": 1, "BitShift": 1, "BitwiseAnd": 1, "BitwiseOr": 1, "BitwiseXor": 1, "Add": 1, "Sub": 1,
-    "Mul": 1, "Div": 1, "Mod": 1, "Pow": 1, "And": 1, "Or": 1, "Xor": 1, "Where": 1, "Equal": 1, "Less": 1,
-    "LessOrEqual": 1, "Greater": 1, "GreaterOrEqual": 1, "Binarizer": 1, "ThresholdedRelu": 1, "Clip": 2,
-    "LeakyRelu": 2, "PRelu": 2, "Shrink": 3,
+_PER_ELEMENT = dict.fromkeys(_ONE, 1) | {
+    "Clip": 2,
+    "LeakyRelu": 2,
+    "PRelu": 2,
+    "Shrink": 3,
     "Sigmoid": 4,  # negate, exp, add, divide
     "Elu": 4,  # compare, exp, subtract, multiply
     "Selu": 5,  # as Elu, and a scale
@@ -39,8 +44,8 @@ _PER_ELEMENT = {
 
 #: Kinds that give each output element from the elements at the same place, and so may run in place.
 ELEMENTWISE = frozenset(_PER_ELEMENT) - {
-    "SwiGLU", "RotaryEmbedding", "Range", "HannWindow", "HammingWindow", "BlackmanWindow", "RandomNormal",
-    "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Binarizer",
+    "RotaryEmbedding", "Range", "HannWindow", "HammingWindow", "BlackmanWindow", "RandomNormal",
+    "RandomUniform", "RandomNormalLike", "RandomUniformLike",
 } | {"Sum", "Mean", "Max", "Min", "Dropout", "BatchNormalization"}  # fmt: skip
 
 
@@ -53,12 +58,19 @@ def _combine(v: OpView) -> int:
     return max(0, len(v.inputs) - 1) * v.out_elements()
 
 
+def _dropout(v: OpView) -> int:
+    """Draw, compare, scale in training; a copy at inference (an op only if its mask is read)."""
+    training = v.data[2] if v.has_input(2) else None
+    trains = v.has_input(2) and (training is None or bool(training.any()))
+    return 3 * v.out_elements() if trains else 0
+
+
 FORMULAS: dict[str, Formula] = {kind: _per_element(count) for kind, count in _PER_ELEMENT.items()} | {
     "Sum": _combine,
     "Max": _combine,
     "Min": _combine,
     "Mean": lambda v: len(v.inputs) * v.out_elements(),
-    "Dropout": lambda v: 3 * v.out_elements(),  # only in training: draw, compare, scale
+    "Dropout": _dropout,
     "DynamicQuantizeLinear": lambda v: 5 * v.elements(),  # smallest, largest, and QuantizeLinear
     "ai.onnx.ml.Binarizer": _per_element(1),
     "ai.onnx.ml.Imputer": _per_element(1),
