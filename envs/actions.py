@@ -39,13 +39,12 @@ def read_choices(action: Any, length: int) -> list[int | None]:
     Returns:
         Each choice, or ``None`` where it is no integer; all ``None`` if the whole has another length or kind.
     """
-    if (
-        isinstance(action, np.ndarray)
-        and action.shape == (length,)
-        and np.issubdtype(action.dtype, np.integer)
-    ):
-        values: list[int | None] = action.tolist()
-        return values
+    if isinstance(action, np.ndarray):
+        if action.shape != (length,):
+            return [None] * length
+        if np.issubdtype(action.dtype, np.integer):
+            values: list[int | None] = action.tolist()
+            return values
     if isinstance(action, (list, tuple, np.ndarray)) and len(action) == length:
         return [read_choice(item) for item in action]
     return [None] * length

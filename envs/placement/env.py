@@ -197,8 +197,8 @@ class GraphPlacementEnv(gymnasium.Env[Any, Any]):
     - `action_mask`: see above.
     - `illegal_actions`: how many decisions of this episode were replaced.
     - `outcome` (at the end; in `refine` always): the `Outcome`, with value, unit, verdict and details.
-    - at the end `step_time_ns` (int), `peak_bytes` (int64 [devices]), `device` (int64 [ops]: the
-      placement).
+    - at the end `step_time_ns` (int), `peak_bytes` (int64 [devices]), `device` (tuple of ints: the device
+      of each op).
 
     Beside `reset` and `step`: `action_masks()`, `fork()` (a copy of the state, in microseconds) and
     `restore(state)`, `device`, `groups`, `num_groups`, `reference`, `problem`.
@@ -349,7 +349,7 @@ class GraphPlacementEnv(gymnasium.Env[Any, Any]):
     # --- beyond Gymnasium
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """Which actions are legal now, as sb3-contrib's MaskablePPO asks; equal to ``info["action_mask"]``."""
+        """Which actions are legal now, for sb3-contrib's MaskablePPO; equal to ``info["action_mask"]``."""
         return self._mask(self._current()).astype(np.bool_)
 
     def fork(self) -> PlacementState:
@@ -493,7 +493,8 @@ class GraphPlacementEnv(gymnasium.Env[Any, Any]):
                 details = {"step_time_ns": run.makespan_ns, "peak_bytes": run.peak_bytes}
             info["step_time_ns"] = int(details["step_time_ns"])
             info["peak_bytes"] = np.array(details["peak_bytes"], np.int64)
-            info["device"] = self.device
+            # A tuple, as Gymnasium's vector environments stack arrays, and graphs differ in length.
+            info["device"] = tuple(self.device.tolist())
         return info
 
     def _current(self) -> PlacementState:
@@ -538,8 +539,8 @@ class GraphPlacementEnv(gymnasium.Env[Any, Any]):
         if rollout > ROLLOUT_WARNING_BYTES:
             warnings.warn(
                 f"one {kind!r} observation has {observer.nbytes:,} bytes: a rollout buffer of "
-                f"{ROLLOUT_STEPS} steps needs {rollout / 1e9:.1f} GB for each environment; use fewer steps, coarser groups such as "
-                "groups='metis:64', or observation='node'",
+                f"{ROLLOUT_STEPS} steps needs {rollout / 1e9:.1f} GB for each environment; use fewer steps, "
+                "coarser groups such as groups='metis:64', or observation='node'",
                 stacklevel=3,
             )
         return observer

@@ -234,7 +234,7 @@ class DictObserver:
                 "nodes": _box((nodes,), whole.columns),
                 "node_mask": spaces.Box(0, 1, (nodes,), np.int8),
                 "placement": spaces.Box(-1, devices - 1, (nodes,), np.int32),
-                "edges": spaces.Box(0, nodes - 1, (2, edge_rows), np.int32),
+                "edges": spaces.Box(0, max(nodes - 1, 1), (2, edge_rows), np.int32),
                 "edge_features": _box((edge_rows,), EDGE_FIELDS),
                 "edge_mask": spaces.Box(0, 1, (edge_rows,), np.int8),
                 "devices": _box((devices,), DEVICE_FIELDS),

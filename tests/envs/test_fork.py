@@ -1,0 +1,103 @@
+"""fork() and restore(): independent copies of the state, for tree search."""
+
+import copy
+import pickle
+import time
+
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import data_equivalence
+
+from opgym.datasets import example
+from opgym.envs import GraphPlacementEnv
+from opgym.errors import InvalidSolutionError
+
+from .instances import random_graph
+
+GAMES = [("sequential", "node"), ("sequential", "dict"), ("refine", "node"), ("one_shot", "dict")]
+
+
+@pytest.mark.parametrize("reward", ["terminal", "dense"])
+@pytest.mark.parametrize(("mode", "observation"), GAMES)
+def test_restored_state_replays(mode: str, observation: str, reward: str) -> None:
+    env = GraphPlacementEnv(
+        random_graph(0), cluster="3xP100", mode=mode, observation=observation, reward=reward
+    )
+    env.action_space.seed(0)
+    seen, info = env.reset(seed=0)
+    for _ in range(0 if mode == "one_shot" else 10):
+        seen, _, _, _, info = env.step(env.action_space.sample())
+    state = env.fork()
+    futures = []
+    for _ in range(3):  # each time another future, then back
+        actions = [env.action_space.sample() for _ in range(1 if mode == "one_shot" else env.num_groups - 10)]
+        first = [env.step(action) for action in actions]
+        assert first[-1][2]
+        assert data_equivalence(env.restore(state), (seen, info), exact=True)
+        second = [env.step(action) for action in actions]
+        assert data_equivalence(first, second, exact=True)
+        futures.append(second[-1][4]["outcome"].value)
+        env.restore(state)
+    assert len(set(futures)) > 1
+
+
+def test_fork_of_the_end() -> None:
+    env = GraphPlacementEnv(random_graph(0), mode="refine", steps=1)
+    env.reset(seed=0)
+    step = env.step(1)
+    state = env.fork()
+    env.reset(seed=1)
+    seen, info = env.restore(state)
+    assert data_equivalence((seen, info), (step[0], step[4]), exact=True)
+    with pytest.warns(UserWarning, match="after the end"):
+        assert env.step(0)[2]
+
+
+def test_restore_without_reset_in_an_equal_environment() -> None:
+    env, other = GraphPlacementEnv(random_graph(0)), GraphPlacementEnv(random_graph(0))
+    env.reset()
+    env.step(1)
+    state = pickle.loads(pickle.dumps(env.fork()))
+    other.restore(state)
+    assert data_equivalence(env.step(1), other.step(1), exact=True)
+
+
+def test_state_of_another_problem_is_refused() -> None:
+    env, other = GraphPlacementEnv(random_graph(0)), GraphPlacementEnv(example.load("two-branch"))
+    env.reset()
+    with pytest.raises(
+        InvalidSolutionError, match=r"about \d+ groups on 2 devices; this environment has 16 on 2"
+    ):
+        other.restore(env.fork())
+
+
+def test_copies_are_independent() -> None:
+    env = GraphPlacementEnv(random_graph(0))
+    env.reset(seed=0)
+    env.step(1)
+    twin = copy.deepcopy(env)
+    before = env.device
+    twin.step(1), twin.step(1)
+    assert np.array_equal(env.device, before)
+    assert data_equivalence(env.step(0), env_at_step_two(), exact=True)
+
+
+def env_at_step_two() -> tuple[object, ...]:
+    env = GraphPlacementEnv(random_graph(0))
+    env.reset(seed=0)
+    env.step(1)
+    return env.step(0)
+
+
+def test_fork_is_far_cheaper_than_replaying() -> None:
+    env = GraphPlacementEnv(example.rnn_train(steps=60))  # 700 ops
+    env.reset()
+    started = time.process_time()
+    for step in range(env.num_groups - 1):
+        env.step(step % 2)
+    replay = time.process_time() - started
+    state = env.fork()
+    started = time.process_time()
+    for _ in range(20):
+        env.restore(state)
+    assert (time.process_time() - started) / 20 < replay / 20
