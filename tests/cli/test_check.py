@@ -51,6 +51,15 @@ def test_the_text_says_verdict_value_and_ratio(solution: Path, opgym: Run) -> No
     text = opgym("check", "example/rnn-train", solution).stdout
     assert text.startswith("ok  step_time ")
     assert "times the lower bound" in text
+    assert "\npeak memory: " in text
+    assert "\nstep time: " in text
+
+
+def test_the_text_of_a_split_has_the_loads(published: Path, split: Path, opgym: Run) -> None:
+    text = opgym("check", published, split).stdout
+    assert text.startswith("ok  max_load 14.5 ms, ")
+    assert "\nload: 14.500 ms / 13.500 ms / 0.000 ms\n" in text
+    assert "\npeak memory: 3.91 / 1.95 / 0 KiB\n" in text
 
 
 def test_cluster_and_objective_of_the_file_are_the_defaults(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,6 +22,9 @@ from .problem import (
     TrustOption,
     pose,
 )
+
+if TYPE_CHECKING:
+    from ..problems import PlacementProblem
 
 
 def check(
@@ -91,7 +94,22 @@ def check(
     beside = "" if ratio is None else f", {ratio:.3f} times the lower bound ({bound.name})"
     console.print(f"{posed.objective.value} {format_value(outcome.value, outcome.unit)}{beside}")
     for key, value in outcome.details.items():
-        console.print(f"{key.replace('_', ' ')}: {value}", style="dim")
+        console.print(_detail(key, value, posed), style="dim")
+
+
+def _detail(key: str, value: Any, problem: PlacementProblem) -> str:
+    """A detail of the outcome for people; the unit is the last word of its name."""
+    from ..graphs.units import format_value
+    from .report import peaks_text, values_text
+
+    *words, unit = key.split("_")
+    name = " ".join(words)
+    if key == "peak_bytes":
+        return f"peak memory: {peaks_text(value, problem)}"
+    if unit in ("ns", "ms", "bytes"):
+        texts = values_text(value, unit) if isinstance(value, list) else [format_value(value, unit)]
+        return f"{name}: {' / '.join(texts)}"
+    return f"{name} {unit}: {value}"
 
 
 def _stated(solution: Path) -> dict[str, str]:

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from ..graphs.readers import Imported
     from ..problems import PlacementProblem
 
+#: A terminal with fewer columns gets a table without details.
+NARROW = 100
+
 
 def place(
     model: ModelArgument,
@@ -132,7 +135,7 @@ def place(
         print_json([json_row(result, bound) for result in results])
     else:
         console = stdout()
-        show(table(results, problem, bound))
+        show(table(results, problem, bound, narrow=console.width < NARROW))
         for sentence in conclusions(results, problem, bound):
             console.print(sentence)
         for result in results:

@@ -126,7 +126,8 @@ def pose(
     micro_batches: int | None,
     schedule: str | None,
 ) -> PlacementProblem:
-    """Makes the problem; its op times are computed, so that a missing one is noticed before any solver runs.
+    """Makes the problem; its op times are computed, so that a missing one is noticed before any solver
+    runs.
 
     Raises:
         typer.BadParameter: Options that contradict each other or the file.

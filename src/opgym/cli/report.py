@@ -57,52 +57,58 @@ def json_row(result: Result, bound: Bound) -> dict[str, Any]:
     }
 
 
-def table(results: Sequence[Result], problem: PlacementProblem, bound: Bound) -> Table:
-    """The results, best first."""
+def table(
+    results: Sequence[Result], problem: PlacementProblem, bound: Bound, *, narrow: bool = False
+) -> Table:
+    """The results, best first.
+
+    Args:
+        results: Best first.
+        problem: What was solved.
+        bound: A value that nothing can beat.
+        narrow: Whether to leave out what a terminal of 80 columns has no room for: the peaks of all
+            devices but the fullest, and evaluations.
+    """
     graph = problem.graph
     title = (
         f"{graph.name or 'graph'} ({graph.num_ops:,} ops) on {problem.cluster.name}: "
         f"{problem.objective.value}, at least {format_value(bound.value, bound.unit)} ({bound.name})"
     )
-    grid = new_table(
-        {
-            "solver": "left",
-            "value": "right",
-            "x bound": "right",
-            "peak memory per device": "wrap",
-            "verdict": "left",
-            "evaluations": "right",
-            "seconds": "right",
-        },
-        title,
-    )
+    columns = {
+        "solver": "left",
+        "value": "right",
+        "x bound": "right",
+        "largest peak" if narrow else "peak memory per device": "right" if narrow else "wrap",
+        "verdict": "left",
+        "evaluations": "right",
+        "seconds": "right",
+    }
+    if narrow:
+        del columns["evaluations"]
+    grid = new_table(columns, title)
     values = values_text([result.outcome.value for result in results], bound.unit)
     for position, (result, value) in enumerate(zip(results, values, strict=True)):
         outcome = result.outcome
         ratio = ratio_to_bound(outcome, bound)
+        peaks = outcome.details.get("peak_bytes")
+        cells = {
+            "solver": result.solver,
+            "value": value,
+            "x bound": "-" if ratio is None else f"{ratio:.3f}",
+            "largest peak": "-" if peaks is None else format_bytes(max(peaks)),
+            "peak memory per device": peaks_text(peaks, problem),
+            "verdict": outcome.verdict.value + (", optimal" if outcome.ok and result.proven_optimal else ""),
+            "evaluations": f"{result.evaluations:,}",
+            "seconds": f"{result.seconds:.2f}",
+        }
         style = "bold green" if position == 0 and outcome.ok else "" if outcome.ok else "red"
-        verdict = (
-            f"{outcome.verdict.value}, optimal"
-            if outcome.ok and result.proven_optimal
-            else outcome.verdict.value
-        )
-        grid.add_row(
-            result.solver,
-            value,
-            "-" if ratio is None else f"{ratio:.3f}",
-            peaks_text(outcome.details.get("peak_bytes"), problem),
-            verdict,
-            f"{result.evaluations:,}",
-            f"{result.seconds:.2f}",
-            style=style,
-        )
+        grid.add_row(*(cells[column] for column in columns), style=style)
     return grid
 
 
 def values_text(values: Sequence[float], unit: str) -> list[str]:
     """Values of one objective in one unit with as many decimals, so that a column can be read downwards."""
-    known = [value for value in values if math.isfinite(value)]
-    scale, name = value_unit(min(known, default=0.0), unit)
+    scale, name = value_unit(min((v for v in values if math.isfinite(v) and v > 0), default=0.0), unit)
     return [f"{value / scale:,.3f} {name}" if math.isfinite(value) else "-" for value in values]
 
 
@@ -143,7 +149,7 @@ def conclusions(results: Sequence[Result], problem: PlacementProblem, bound: Bou
         sentences.append(f"Nothing can be better: {best.solver} meets the lower bound ({bound.name}).")
     elif ratio is not None:
         sentences.append(
-            f"The best found is {ratio:.2f} times the lower bound ({bound.name}, "
+            f"The best found is {ratio:.{2 if ratio >= 1.1 else 3}f} times the lower bound ({bound.name}, "
             f"{format_value(bound.value, bound.unit)}): at most {_percent(1 - 1 / ratio)} is left to gain."
         )
     return [sentence for sentence in sentences if sentence]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 #: What an anytime solver may spend where the user sets no limit: evaluations by size, so that equal
 #: commands give equal answers, and a time that only slow objectives reach.
-MOST_EVALUATIONS, FEWEST_EVALUATIONS, OP_EVALUATIONS = 5_000, 200, 20_000_000
+MOST_EVALUATIONS, FEWEST_EVALUATIONS, OP_EVALUATIONS = 5_000, 200, 5_000_000
 DEFAULT_SECONDS = 10.0
 #: A solver that has run this long gets a progress bar.
 PATIENCE_S = 2.0
@@ -158,6 +158,9 @@ class SolverProgress:
             self._bar = Progress(*columns, console=stderr(), transient=True)
             total = None if self._budget.evaluations is None and self._budget.seconds is None else 1.0
             self._task = self._bar.add_task(self._heading, total=total, text=self._text)
+            task = self._bar.tasks[-1]
+            if task.start_time is not None:
+                task.start_time -= PATIENCE_S  # it shows the time of the solver, not its own
             self._bar.start()
 
     def _update(self, spent: Spent) -> None:
