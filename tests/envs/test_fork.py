@@ -20,25 +20,34 @@ GAMES = [("sequential", "node"), ("sequential", "dict"), ("refine", "node"), ("o
 @pytest.mark.parametrize("reward", ["terminal", "dense"])
 @pytest.mark.parametrize(("mode", "observation"), GAMES)
 def test_restored_state_replays(mode: str, observation: str, reward: str) -> None:
-    env = GraphPlacementEnv(
-        random_graph(0), cluster="3xP100", mode=mode, observation=observation, reward=reward
-    )
+    def make() -> GraphPlacementEnv:
+        return GraphPlacementEnv(
+            random_graph(0), cluster="3xP100", mode=mode, observation=observation, reward=reward
+        )
+
+    env = make()
     env.action_space.seed(0)
     seen, info = env.reset(seed=0)
-    for _ in range(0 if mode == "one_shot" else 10):
-        seen, _, _, _, info = env.step(env.action_space.sample())
+    past = [env.action_space.sample() for _ in range(0 if mode == "one_shot" else 10)]
+    for action in past:
+        seen, _, _, _, info = env.step(action)
     state = env.fork()
-    futures = []
-    for _ in range(3):  # each time another future, then back
-        actions = [env.action_space.sample() for _ in range(1 if mode == "one_shot" else env.num_groups - 10)]
-        first = [env.step(action) for action in actions]
-        assert first[-1][2]
+    values = set()
+    for _ in range(4):  # each time another future, then back
+        future = [
+            env.action_space.sample() for _ in range(1 if mode == "one_shot" else env.num_groups - len(past))
+        ]
         assert data_equivalence(env.restore(state), (seen, info), exact=True)
-        second = [env.step(action) for action in actions]
-        assert data_equivalence(first, second, exact=True)
-        futures.append(second[-1][4]["outcome"].value)
-        env.restore(state)
-    assert len(set(futures)) > 1
+        steps = [env.step(action) for action in future]
+        fresh = make()
+        fresh.reset(seed=0)
+        expected = [fresh.step(action) for action in (*past, *future)][len(past) :]
+        assert steps[-1][2]
+        assert data_equivalence(steps, expected, exact=True)
+        estimate, other = env.fork().estimate, fresh.fork().estimate
+        assert (estimate.live_bytes, estimate.peak_bytes) == (other.live_bytes, other.peak_bytes)
+        values.add(steps[-1][4]["outcome"].value)
+    assert len(values) > 1
 
 
 def test_fork_of_the_end() -> None:

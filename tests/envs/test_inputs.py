@@ -1,5 +1,6 @@
 """Odd graphs are played, bad arguments are refused at once with what was expected (CASES 4, 16)."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,13 @@ import pytest
 
 from opgym.datasets import example
 from opgym.envs import GraphPlacementEnv
-from opgym.errors import InvalidClusterError, InvalidProblemError, InvalidSolutionError, UnknownIdError
+from opgym.errors import (
+    InvalidClusterError,
+    InvalidCostError,
+    InvalidProblemError,
+    InvalidSolutionError,
+    UnknownIdError,
+)
 from opgym.graphs import Cluster, GraphBuilder, TableCost, save
 from opgym.problems import Placement, PlacementProblem
 
@@ -155,3 +162,19 @@ def test_illegal_initial_placements(initial: list[int], message: str) -> None:
     with pytest.raises(InvalidSolutionError, match=message):
         GraphPlacementEnv(mixed_support(), cluster="1xCPU+1xP100", mode="refine", groups=[0, 1, 0, 2, 3],
                           initial=np.array(initial))  # fmt: skip
+
+
+@pytest.mark.parametrize("objective", ["max_load", "latency", "step_time"])
+def test_a_file_brings_its_cluster_and_times(objective: str) -> None:
+    oracles = Path(os.environ.get("OPGYM_ORACLES", Path(__file__).parents[3] / "shared" / "oracles"))
+    path = oracles / "dnn-partitioning" / "throughput" / "layer" / "gnmt_inference.json"
+    if not path.exists():
+        pytest.skip("the published placement problems are not here; OPGYM_ORACLES names their folder")
+    env = GraphPlacementEnv(path, objective=objective, reward="dense")
+    assert env.problem.cluster.name == "6xaccelerator+1xCPU"
+    rewards, info = play_devices(env, [g % 7 for g in range(env.num_groups)])
+    placement = Placement(np.array(info["device"]))
+    assert info["outcome"] == env.problem.evaluate(placement)
+    assert sum(rewards) == pytest.approx(-info["outcome"].value / env.reference, abs=1e-9)
+    with pytest.raises(InvalidCostError, match="P100"):
+        GraphPlacementEnv(path, cluster="2xP100")  # the file has no times for those

@@ -2,12 +2,15 @@
 
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 
 from opgym.datasets import example
 from opgym.envs import GraphPlacementEnv
 from opgym.problems import Placement
+
+from .instances import mixed_support
 
 
 @pytest.mark.slow
@@ -63,3 +66,24 @@ def test_stable_baselines3_trains_on_every_game(mode: str, observation: str) -> 
     model.learn(64)
     action, _ = model.predict(env.reset(seed=0)[0], deterministic=True)
     assert env.step(action)[4]["illegal_actions"] == 0
+
+
+@pytest.mark.parametrize("mode", ["sequential", "one_shot"])
+def test_maskable_ppo_never_acts_illegally(mode: str) -> None:
+    ppo = pytest.importorskip("sb3_contrib").MaskablePPO
+    env = gymnasium.make("GraphPlacement-v0", graph=mixed_support(), cluster="1xCPU+1xP100", mode=mode)
+    replaced: list[int] = []
+
+    class Counted(gymnasium.Wrapper[Any, Any, Any, Any]):
+        def action_masks(self) -> np.ndarray:
+            return np.asarray(self.env.get_wrapper_attr("action_masks")())
+
+        def step(self, action: Any) -> Any:
+            result = self.env.step(action)
+            replaced.append(result[4]["illegal_actions"])
+            return result
+
+    policy = "MlpPolicy" if mode == "sequential" else "MultiInputPolicy"
+    ppo(policy, Counted(env), n_steps=64, batch_size=64, n_epochs=1, seed=0, device="cpu").learn(128)
+    assert len(replaced) == 128
+    assert sum(replaced) == 0
