@@ -20,7 +20,7 @@ class ImportReport:
 
     Attributes:
         source: Path or id.
-        format: ``"onnx"``, ``"dnn-partitioning"``, ``"npz"`` or ``"networkx"``.
+        format: ``"onnx"``, ``"dnn-partitioning"``, ``"npz"``, ``"networkx"``, ``"example"`` or ``"synthetic"``.
         level: Level of the graph.
         ops: Number of ops.
         tensors: Number of tensors.
