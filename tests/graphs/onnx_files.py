@@ -30,9 +30,14 @@ def array(name: str, values: Any, dtype: Any = np.float32) -> TensorProto:
 
 
 def body(
-    nodes: Sequence[NodeProto], inputs: Sequence[Info], outputs: Sequence[Info], weights: Sequence[TensorProto] = ()
+    nodes: Sequence[NodeProto],
+    inputs: Sequence[Info],
+    outputs: Sequence[Info],
+    weights: Sequence[TensorProto] = (),
 ) -> GraphProto:
-    return helper.make_graph(nodes, "body", [info(*i) for i in inputs], [info(*o) for o in outputs], list(weights))
+    return helper.make_graph(
+        nodes, "body", [info(*i) for i in inputs], [info(*o) for o in outputs], list(weights)
+    )
 
 
 def model(

@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto
+
 from opgym.errors import ImportFailedError, UnknownIdError
 from opgym.graphs import Graph
 from opgym.graphs.readers import read
@@ -27,7 +28,12 @@ def test_small_net_by_hand() -> None:
     assert graph.op_flops.tolist() == [2 * 2 * 4 * 3, 8, 8]
     assert graph.op_accessed_bytes.tolist() == [4 * (6 + 12 + 8), 4 * 16, 4 * 24]
     assert [graph.dtype(t) for t in range(graph.num_tensors)] == ["float32"] * 6
-    assert [graph.shape(tensor(graph, name)) for name in ("x", "a", "b", "y")] == [(2, 3), (2, 4), (2, 4), (8,)]
+    assert [graph.shape(tensor(graph, name)) for name in ("x", "a", "b", "y")] == [
+        (2, 3),
+        (2, 4),
+        (2, 4),
+        (8,),
+    ]
     assert graph.op_elementwise.tolist() == [False, True, True]
     assert graph.layers == ("fc", "act", "head")
     assert imported.report.folded == {"Reshape": 1}
@@ -38,8 +44,12 @@ def test_small_net_by_hand() -> None:
 
 
 def test_a_tensor_of_size_zero_is_kept_and_costs_nothing() -> None:
-    proto = model([node("Relu", ["x"], ["y"]), node("MatMul", ["y", "w"], ["z"])],
-                  [("x", FLOAT, [0, 4])], [("z", FLOAT, [0, 5])], [array("w", np.ones((4, 5)))])  # fmt: skip
+    proto = model(
+        [node("Relu", ["x"], ["y"]), node("MatMul", ["y", "w"], ["z"])],
+        [("x", FLOAT, [0, 4])],
+        [("z", FLOAT, [0, 5])],
+        [array("w", np.ones((4, 5)))],
+    )
     graph = read_onnx(proto, strict=True).graph
     assert graph.shape(tensor(graph, "x")) == (0, 4)
     assert graph.tensor_bytes[tensor(graph, "z")] == 0
@@ -59,8 +69,12 @@ def test_nodes_in_any_order_give_the_same_graph() -> None:
 
 
 def test_a_cycle_is_listed_once() -> None:
-    nodes = [node("Add", ["x", "c"], ["a"], name="first"), node("Relu", ["a"], ["b"], name="second"),
-             node("Relu", ["b"], ["c"], name="third"), node("Relu", ["x"], ["y"], name="apart")]  # fmt: skip
+    nodes = [
+        node("Add", ["x", "c"], ["a"], name="first"),
+        node("Relu", ["a"], ["b"], name="second"),
+        node("Relu", ["b"], ["c"], name="third"),
+        node("Relu", ["x"], ["y"], name="apart"),
+    ]
     with pytest.raises(ImportFailedError, match="cycle") as caught:
         read_onnx(model(nodes, [("x", FLOAT, [1])], [("y", FLOAT, [1])]))
     message = str(caught.value)
@@ -80,8 +94,12 @@ def test_equal_and_empty_names_and_unused_outputs() -> None:
         node("MaxPool", ["e"], ["y", ""], kernel_shape=[1, 1]),
         node("Reshape", ["d", "shape"], ["e"]),
     ]
-    proto = model(nodes, [("x", FLOAT, [2, 2])], [("y", FLOAT, None)],
-                  [array("top", 6.0), array("shape", [1, 1, 1, 2], np.int64)])  # fmt: skip
+    proto = model(
+        nodes,
+        [("x", FLOAT, [2, 2])],
+        [("y", FLOAT, None)],
+        [array("top", 6.0), array("shape", [1, 1, 1, 2], np.int64)],
+    )
     graph = read_onnx(proto, strict=True).graph
     assert [graph.kind(op) for op in range(graph.num_ops)] == ["Relu", "Relu", "Clip", "Split", "MaxPool"]
     assert graph.op_names == ("same", "same", "c", "d", "y")
@@ -95,8 +113,13 @@ def test_two_nodes_writing_one_output_are_refused() -> None:
     with pytest.raises(ImportFailedError, match=r"'y' is written by .*'one' and again by .*'two'"):
         read_onnx(model(nodes, [("x", FLOAT, [1])], [("y", FLOAT, [1])]))
     with pytest.raises(ImportFailedError, match="'y' is written by .* and again by .*'one'"):
-        read_onnx(model([node("Split", ["x"], ["y", "y"], name="one", num_outputs=2)],
-                        [("x", FLOAT, [2])], [("y", FLOAT, [1])]))  # fmt: skip
+        read_onnx(
+            model(
+                [node("Split", ["x"], ["y", "y"], name="one", num_outputs=2)],
+                [("x", FLOAT, [2])],
+                [("y", FLOAT, [1])],
+            )
+        )
     with pytest.raises(ImportFailedError, match="'x' is written by the graph's inputs"):
         read_onnx(model([node("Relu", ["x"], ["x"])], [("x", FLOAT, [1])], [("x", FLOAT, [1])]))
 
@@ -119,8 +142,14 @@ def test_quantised_tensors_have_packed_bytes() -> None:
         node("DequantizeLinear", ["w4", "scale"], ["w"]),
         node("MatMul", ["d", "w"], ["y"]),
     ]
-    proto = model(nodes, [("x", FLOAT, [5, 3])], [("y", FLOAT, [5, 3])],
-                  [array("scale", 0.1), array("zero", 0, np.int8), w4], opset=21, ir_version=10)  # fmt: skip
+    proto = model(
+        nodes,
+        [("x", FLOAT, [5, 3])],
+        [("y", FLOAT, [5, 3])],
+        [array("scale", 0.1), array("zero", 0, np.int8), w4],
+        opset=21,
+        ir_version=10,
+    )
     graph = read_onnx(proto, strict=True).graph
     sizes = {name: int(graph.tensor_bytes[tensor(graph, name)]) for name in ("x", "q", "w4", "zero", "y")}
     assert sizes == {"x": 60, "q": 15, "w4": 5, "zero": 1, "y": 60}
@@ -164,8 +193,12 @@ def test_a_custom_op_is_listed_and_strict_refuses_it() -> None:
 
 
 def test_the_user_supplies_shapes_and_costs() -> None:
-    imported = read_onnx(custom(), shapes={"m": "float16[2,5]"}, strict=True,
-                         costs={"acme.Mystery": lambda inputs, outputs: inputs[0][1] * outputs[0][1]})  # fmt: skip
+    imported = read_onnx(
+        custom(),
+        shapes={"m": "float16[2,5]"},
+        strict=True,
+        costs={"acme.Mystery": lambda inputs, outputs: inputs[0][1] * outputs[0][1]},
+    )
     graph = imported.graph
     assert graph.op_flops.tolist() == [15, 10]
     assert graph.tensor_bytes[tensor(graph, "y")] == 20
@@ -186,8 +219,13 @@ def test_supplied_shapes_need_a_dtype_and_right_names() -> None:
 
 def test_a_declared_shape_stands_in_for_a_missing_rule() -> None:
     nodes = [node("Mystery", ["x"], ["m"], domain="acme"), node("Relu", ["m"], ["y"])]
-    proto = model(nodes, [("x", FLOAT, [2, 3])], [("y", FLOAT, None)],
-                  value_info=[("m", FLOAT, [4, 4])], domains={"acme": 1})  # fmt: skip
+    proto = model(
+        nodes,
+        [("x", FLOAT, [2, 3])],
+        [("y", FLOAT, None)],
+        value_info=[("m", FLOAT, [4, 4])],
+        domains={"acme": 1},
+    )
     imported = read_onnx(proto)
     assert imported.report.missing_shape == ()
     assert imported.graph.tensor_bytes.tolist() == [24, 64, 64]
@@ -198,7 +236,9 @@ def test_a_declared_shape_stands_in_for_a_missing_rule() -> None:
 
 def test_declared_against_inferred_names_the_tensor_and_the_option() -> None:
     proto = small_net(value_info=[("b", FLOAT, [2, 9])])
-    with pytest.raises(ImportFailedError, match=r"'b' is declared as float32\[2,9\] and inferred as float32\[2,4\].*trust"):
+    with pytest.raises(
+        ImportFailedError, match=r"'b' is declared as float32\[2,9\] and inferred as float32\[2,4\].*trust"
+    ):
         read_onnx(proto)
     right = read_onnx(proto, trust="inferred")
     assert right.graph == read_onnx(small_net()).graph
@@ -216,8 +256,12 @@ def test_a_declared_dtype_that_contradicts_is_refused_too() -> None:
 
 
 def test_an_op_that_does_not_fit_its_inputs_is_named() -> None:
-    proto = model([node("MatMul", ["x", "w"], ["y"], name="fc")], [("x", FLOAT, [2, 3])], [("y", FLOAT, [2, 4])],
-                  [array("w", np.ones((5, 4)))])  # fmt: skip
+    proto = model(
+        [node("MatMul", ["x", "w"], ["y"], name="fc")],
+        [("x", FLOAT, [2, 3])],
+        [("y", FLOAT, [2, 4])],
+        [array("w", np.ones((5, 4)))],
+    )
     with pytest.raises(ImportFailedError, match=r"MatMul 'fc' does not fit its inputs.*[Ii]ncompatible"):
         read_onnx(proto)
     assert read_onnx(proto, trust="declared").graph.tensor_bytes[-1] == 32
@@ -234,7 +278,9 @@ def test_versions_that_are_too_new_are_both_named() -> None:
         read_onnx(proto)
     proto = small_net()
     proto.ir_version = onnx.IR_VERSION + 3
-    with pytest.raises(ImportFailedError, match=f"IR version {onnx.IR_VERSION + 3} .* up to {onnx.IR_VERSION}"):
+    with pytest.raises(
+        ImportFailedError, match=f"IR version {onnx.IR_VERSION + 3} .* up to {onnx.IR_VERSION}"
+    ):
         read_onnx(proto)
     proto = small_net(domains={"ai.onnx.ml": 99})
     with pytest.raises(ImportFailedError, match=r"opset 99 of ai\.onnx\.ml"):
@@ -324,6 +370,7 @@ def test_weights_that_contradict_their_shape_are_refused() -> None:
 
 
 def test_scalar_bool_outputs_are_tensors_like_others() -> None:
-    graph = read_onnx(model([node("Less", ["x", "y"], ["z"])], [("x", INT64, []), ("y", INT64, [])],
-                            [("z", BOOL, [])])).graph  # fmt: skip
+    graph = read_onnx(
+        model([node("Less", ["x", "y"], ["z"])], [("x", INT64, []), ("y", INT64, [])], [("z", BOOL, [])])
+    ).graph
     assert graph.tensor_bytes.tolist() == [8, 8, 1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
+
 from opgym.errors import ImportFailedError, UnknownIdError
 from opgym.graphs.readers.onnx import read_onnx
 
@@ -21,8 +22,11 @@ def sizes(proto: onnx.ModelProto, **dims: int) -> list[tuple[int, ...]]:
 
 
 def test_a_named_dimension_is_bound_everywhere() -> None:
-    proto = model([node("Add", ["a", "b"], ["y"])], [("a", FLOAT, ["batch", 3]), ("b", FLOAT, ["batch", 3])],
-                  [("y", FLOAT, ["batch", 3])])  # fmt: skip
+    proto = model(
+        [node("Add", ["a", "b"], ["y"])],
+        [("a", FLOAT, ["batch", 3]), ("b", FLOAT, ["batch", 3])],
+        [("y", FLOAT, ["batch", 3])],
+    )
     imported = read_onnx(proto, dims={"batch": 8})
     assert [imported.graph.shape(t) for t in range(3)] == [(8, 3)] * 3
     assert imported.report.bound_dims == {"batch": 8}
@@ -31,13 +35,24 @@ def test_a_named_dimension_is_bound_everywhere() -> None:
 def test_all_open_dimensions_are_listed_with_what_to_type() -> None:
     proto = model(
         [node("Concat", ["a", "b", "c"], ["y"], axis=0)],
-        [("a", FLOAT, ["batch", None]), ("b", FLOAT, ["batch", 4]), ("c:0", FLOAT, [-1, "my dim"]), ("c", FLOAT, [2, 2])],
+        [
+            ("a", FLOAT, ["batch", None]),
+            ("b", FLOAT, ["batch", 4]),
+            ("c:0", FLOAT, [-1, "my dim"]),
+            ("c", FLOAT, [2, 2]),
+        ],
         [("y", FLOAT, None)],
     )
     with pytest.raises(ImportFailedError) as caught:
         read_onnx(proto)
     message = str(caught.value)
-    for place in ("'a' axis 0 (batch)", "'a' axis 1", "'b' axis 0 (batch)", "'c:0' axis 0", "'c:0' axis 1 (my dim)"):
+    for place in (
+        "'a' axis 0 (batch)",
+        "'a' axis 1",
+        "'b' axis 0 (batch)",
+        "'c:0' axis 0",
+        "'c:0' axis 1 (my dim)",
+    ):
         assert place in message
     assert message.endswith("give --dim batch=N --dim a:1=N --dim c:0:0=N --dim 'my dim'=N")
 
@@ -65,7 +80,11 @@ def test_an_input_without_a_shape_can_be_given_one() -> None:
 def test_sums_of_names_are_computed_as_exporters_write_them() -> None:
     proto = model(
         [node("MatMul", ["mask", "past"], ["y"])],
-        [("mask", FLOAT, ["batch", "past + length"]), ("past", FLOAT, ["past + length", "past"]), ("ids", INT64, ["length"])],
+        [
+            ("mask", FLOAT, ["batch", "past + length"]),
+            ("past", FLOAT, ["past + length", "past"]),
+            ("ids", INT64, ["length"]),
+        ],
         [("y", FLOAT, None)],
     )
     graph = read_onnx(proto, dims={"batch": 2, "past": 3, "length": 4}).graph
@@ -92,8 +111,12 @@ def test_wrong_names_places_and_sizes() -> None:
 
 
 def test_a_size_that_contradicts_the_model_is_refused_at_the_op() -> None:
-    proto = model([node("Reshape", ["x", "shape"], ["y"], name="flat"), node("Relu", ["y"], ["z"])],
-                  [("x", FLOAT, ["batch", 6])], [("z", FLOAT, None)], [array("shape", [1, 6], np.int64)])  # fmt: skip
+    proto = model(
+        [node("Reshape", ["x", "shape"], ["y"], name="flat"), node("Relu", ["y"], ["z"])],
+        [("x", FLOAT, ["batch", 6])],
+        [("z", FLOAT, None)],
+        [array("shape", [1, 6], np.int64)],
+    )
     assert read_onnx(proto, dims={"batch": 1}).graph.num_ops == 1
     with pytest.raises(ImportFailedError, match="'flat'"):
         read_onnx(proto, dims={"batch": 2})
@@ -101,8 +124,12 @@ def test_a_size_that_contradicts_the_model_is_refused_at_the_op() -> None:
 
 def test_a_named_dimension_of_a_result_may_be_bound_too() -> None:
     """How many elements are not zero is known to the user alone."""
-    proto = model([node("NonZero", ["x"], ["where"]), node("Cast", ["where"], ["y"], to=FLOAT)], [("x", FLOAT, [9])],
-                  [("y", FLOAT, [1, "found"])], value_info=[("where", INT64, [1, "found"])])  # fmt: skip
+    proto = model(
+        [node("NonZero", ["x"], ["where"]), node("Cast", ["where"], ["y"], to=FLOAT)],
+        [("x", FLOAT, [9])],
+        [("y", FLOAT, [1, "found"])],
+        value_info=[("where", INT64, [1, "found"])],
+    )
     assert read_onnx(proto).report.missing_shape == ("where", "y")
     imported = read_onnx(proto, dims={"found": 4})
     assert imported.report.missing_shape == ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import onnx
 import pytest
+
 from opgym import datasets
 from opgym.datasets import onnx_light
 

@@ -10,12 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from onnx import GraphProto, NodeProto
+from onnx import GraphProto
 
 from ....errors import ImportFailedError
 from . import constants
-from .lowering import Lowering, name_of, view_of
+from .lowering import Lowering
 from .model import subgraphs
+from .steps import Step, work_of
 from .types import (
     BOOL,
     INT64,
@@ -26,7 +27,6 @@ from .types import (
     TensorType,
     Value,
     from_proto,
-    kind_of,
 )
 
 #: A larger trip count means "until the condition says so".
@@ -100,15 +100,14 @@ class _Meaning:
     remarks: list[str] = field(default_factory=list)
 
 
-def lower_bodies(
-    outer: Lowering, index: int, node: NodeProto, inputs: Sequence[Value | None], where: str
-) -> None:
+def lower_bodies(outer: Lowering, step: Step) -> None:
     """Adds an op with bodies to the graph around it.
 
     Raises:
         ImportFailedError: A body is missing or does not fit its op.
     """
-    meaning = _MEANINGS.get(kind_of(node), _unknown_meaning)(outer, index, node, inputs, where)
+    node, where = step.node, step.where
+    meaning = _MEANINGS.get(step.kind, _unknown_meaning)(outer, step)
     if len(meaning.types) != len(node.output):
         raise ImportFailedError(
             f"{where} has {len(node.output)} outputs and its body gives {len(meaning.types)}"
@@ -124,13 +123,13 @@ def lower_bodies(
         types.append(kind)
     if guessed:
         meaning.remarks.append(f"largest possible shape taken for {', '.join(guessed)}")
-    outputs = outer.define_outputs(node, [(t, None) for t in types], where)
-    read = [v.storage for v in inputs if v is not None] + [s for body in meaning.bodies for s in body.taken]
-    kind_name = kind_of(node)
-    if kind_name in outer.context.costs:
-        flops = outer.flops(view_of(node, inputs, types), where)
-    else:
-        flops = meaning.trips * meaning.costly.flops
+    step.types = [(kind, None) for kind in types]
+    outputs = outer.define_outputs(step)
+    read = [v.storage for v in step.inputs if v is not None]
+    read += [s for body in meaning.bodies for s in body.taken]
+    flops = meaning.trips * meaning.costly.flops
+    if step.kind in outer.context.costs:
+        flops, _ = work_of(outer.context, step)
     moved = max(meaning.trips * meaning.costly.moved_bytes, sum(s.bytes for s in outputs))
     if max(flops, moved) > 2**63 - 1:
         raise ImportFailedError(
@@ -138,9 +137,9 @@ def lower_bodies(
         )
     outer.result.ops.append(
         LoweredOp(
-            node=index,
-            kind=kind_name,
-            name=name_of(node),
+            node=step.index,
+            kind=step.kind,
+            name=step.name,
             inputs=list(dict.fromkeys(read)),
             outputs=outputs,
             flops=flops,
@@ -184,9 +183,8 @@ def _body_inputs(outer: Lowering, body: GraphProto, types: Sequence[TensorType],
 # --- If
 
 
-def _if_meaning(
-    outer: Lowering, index: int, node: NodeProto, inputs: Sequence[Value | None], where: str
-) -> _Meaning:
+def _if_meaning(outer: Lowering, step: Step) -> _Meaning:
+    node, inputs, where = step.node, step.inputs, step.where
     branches = dict(subgraphs(node))
     if set(branches) != {"then_branch", "else_branch"} or len(inputs) != 1 or inputs[0] is None:
         raise ImportFailedError(
@@ -196,7 +194,7 @@ def _if_meaning(
     taken = None
     if condition is not None and condition.size == 1:
         taken = "then_branch" if condition.reshape(-1)[0] else "else_branch"
-        outer.result.constant_ifs[index] = taken
+        outer.result.constant_ifs[step.index] = taken
     bodies, remarks = [], []
     for name in ("then_branch", "else_branch"):
         try:
@@ -239,10 +237,9 @@ def _common(kinds: Sequence[TensorType]) -> TensorType:
 # --- Loop and Scan
 
 
-def _loop_meaning(
-    outer: Lowering, index: int, node: NodeProto, inputs: Sequence[Value | None], where: str
-) -> _Meaning:
-    name, graph = _only_body(node, where)
+def _loop_meaning(outer: Lowering, step: Step) -> _Meaning:
+    inputs, where = step.inputs, step.where
+    name, graph = _only_body(step)
     if len(inputs) < 2:
         raise ImportFailedError(f"{where} needs a trip count and a condition (either may be left out as '')")
     most, condition, carried = inputs[0], inputs[1], inputs[2:]
@@ -272,15 +269,14 @@ def _loop_meaning(
     return _Meaning(certain, fallback, 1 if trips is None else trips, body, [body], remarks)
 
 
-def _scan_meaning(
-    outer: Lowering, index: int, node: NodeProto, inputs: Sequence[Value | None], where: str
-) -> _Meaning:
-    name, graph = _only_body(node, where)
-    attributes = constants.attributes(node)
+def _scan_meaning(outer: Lowering, step: Step) -> _Meaning:
+    inputs, where = step.inputs, step.where
+    name, graph = _only_body(step)
+    attributes = constants.attributes(step.node)
     scanned = int(attributes.get("num_scan_inputs", 0))
-    schema = outer.context.inference.schema(node)
+    schema = outer.context.inference.schema(step.node)
     if schema is None or schema.since_version < 9:
-        return _unknown_meaning(outer, index, node, inputs, where)
+        return _unknown_meaning(outer, step)
     if not 1 <= scanned <= len(inputs) or any(v is None for v in inputs):
         raise ImportFailedError(f"{where} scans {scanned} of its {len(inputs)} inputs; the file is damaged")
     kinds = [v.type for v in inputs if v is not None]
@@ -327,36 +323,34 @@ def _stacked(kind: TensorType, count: int | None, axis: int) -> TensorType:
     return TensorType(kind.element, (*kind.dims[:axis], count, *kind.dims[axis:]))
 
 
-def _only_body(node: NodeProto, where: str) -> tuple[str, GraphProto]:
-    bodies = subgraphs(node)
+def _only_body(step: Step) -> tuple[str, GraphProto]:
+    bodies = subgraphs(step.node)
     if len(bodies) != 1:
-        raise ImportFailedError(f"{where} has {len(bodies)} bodies; expected one")
+        raise ImportFailedError(f"{step.where} has {len(bodies)} bodies; expected one")
     return bodies[0]
 
 
 # --- anything else
 
 
-def _unknown_meaning(
-    outer: Lowering, index: int, node: NodeProto, inputs: Sequence[Value | None], where: str
-) -> _Meaning:
+def _unknown_meaning(outer: Lowering, step: Step) -> _Meaning:
     """An op whose use of its bodies is unknown: they are counted once, its outputs are as declared."""
     bodies = []
-    for name, graph in subgraphs(node):
+    for name, graph in subgraphs(step.node):
         types = [UNKNOWN] * sum(
             1 for info in graph.input if info.name not in {t.name for t in graph.initializer}
         )
-        bodies.append(_lower(outer, name, graph, _body_inputs(outer, graph, types, where), where))
+        bodies.append(_lower(outer, name, graph, _body_inputs(outer, graph, types, step.where), step.where))
     everything = _Body("all", LoweredGraph(ops=[op for body in bodies for op in body.graph.ops]))
-    if kind_of(node) not in outer.context.costs:
-        outer.context.missing_cost[kind_of(node)] += 1
-    types = [UNKNOWN] * len(node.output)
+    if step.kind not in outer.context.costs:
+        outer.context.missing_cost[step.kind] += 1
+    types = [UNKNOWN] * len(step.node.output)
     return _Meaning(
         types, types, 1, everything, bodies, ["what it does with its bodies is unknown: counted once"]
     )
 
 
-_MEANINGS: dict[str, Callable[[Lowering, int, NodeProto, Sequence[Value | None], str], _Meaning]] = {
+_MEANINGS: dict[str, Callable[[Lowering, Step], _Meaning]] = {
     "If": _if_meaning,
     "Loop": _loop_meaning,
     "Scan": _scan_meaning,

@@ -13,11 +13,12 @@ from ....errors import ImportFailedError, unknown_id
 from ..report import Imported, ImportReport, Origin
 from .dims import Dimensions
 from .emit import LEVEL, Emitted, emit
-from .lowering import Context, Lowering
+from .lowering import Lowering
 from .model import LoadedModel, Source, external_locations, load_model, nodes_of, subgraphs
 from .options import FlopRule, ImportOptions, ShapeSpec
 from .shapes import ShapeInference
 from .splice import splice_ifs
+from .steps import Context
 from .types import LoweredGraph, Storage, TensorType, Value, kind_of
 
 
@@ -107,7 +108,7 @@ def _walk(proto: ModelProto, model: LoadedModel, options: ImportOptions) -> _Wal
     given = options.given_types()
     dims = Dimensions(proto, options.dims, given, model.label)
     inference = ShapeInference(opsets, proto.ir_version, options.trust)
-    context = Context(inference, dims, given, options.costs, model.folder, options.subgraphs)
+    context = Context(inference, dims, given, options.costs, model.folder)
     inputs = [
         _input(info.name, kind, info.type) for info, kind in zip(dims.inputs, dims.input_types, strict=True)
     ]
@@ -157,7 +158,7 @@ def _report(
         subgraphs=tuple(walk.context.subgraphs),
         missing_shape=(*emitted.unknown, *walk.context.unknown_in_bodies),
         missing_cost=dict(sorted(walk.context.missing_cost.items())),
-        notes=(*notes, *walk.context.notes),
+        notes=tuple(notes),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import onnx
 from onnx import NodeProto, TypeProto
@@ -14,8 +15,13 @@ from ....errors import ImportFailedError
 from .constants import data_proto
 from .types import UNDEFINED, UNKNOWN, Dims, TensorType, Value, from_proto, literal_size
 
+if TYPE_CHECKING:
+    from .steps import Step
+
 #: A type, with its protobuf form where it is at hand.
 Inferred = tuple[TensorType, TypeProto | None]
+#: What the types and the work of a node follow from.
+Signature = tuple[object, ...]
 
 
 class ShapeInference:
@@ -33,7 +39,7 @@ class ShapeInference:
         self._ir_version = ir_version
         self._trust = trust
         self._schemas: dict[tuple[str, str], OpSchema | None] = {}
-        self._known: dict[tuple[object, ...], list[Inferred]] = {}
+        self._known: dict[Signature, list[Inferred]] = {}
 
     def schema(self, node: NodeProto) -> OpSchema | None:
         """The definition of a node's operator at the model's opset, or ``None`` for a custom one."""
@@ -43,34 +49,31 @@ class ShapeInference:
             self._schemas[key] = _find_schema(node.op_type, domain, self._opsets.get(domain, 0))
         return self._schemas[key]
 
-    def infer(
-        self, where: str, node: NodeProto, inputs: Sequence[Value | None], declared: Mapping[str, TensorType]
-    ) -> list[Inferred]:
-        """Types of the outputs of a node without bodies.
+    def infer(self, step: Step, declared: Mapping[str, TensorType]) -> None:
+        """Sets the types of the outputs of a node without bodies, and its signature.
 
         Args:
-            where: Names the node in messages.
-            node: The node.
-            inputs: Its inputs; ``None`` for one left out.
+            step: The node.
             declared: Types that the file or the caller states, by tensor.
 
         Raises:
             ImportFailedError: The node breaks its operator's rules, or a declared type contradicts the
                 inferred one.
         """
-        key = _signature(node, inputs)
-        inferred = None if key is None else self._known.get(key)
+        signature = _signature(step.node, step.inputs)
+        inferred = None if signature is None else self._known.get(signature)
         if inferred is None:
-            inferred = self._infer(where, node, inputs)
-            if key is not None:
-                self._known[key] = inferred
-        if not any(name in declared for name in node.output):
-            return inferred
-        results: list[Inferred] = []
-        for name, (kind, proto) in zip(node.output, inferred, strict=True):
-            merged = self.reconcile(name, kind, declared[name]) if name in declared else kind
-            results.append((kind, proto) if merged == kind else (merged, None))
-        return results
+            inferred = self._infer(step)
+            if signature is not None:
+                self._known[signature] = inferred
+        step.types, step.signature = inferred, signature
+        if any(name in declared for name in step.node.output):
+            step.types = []
+            for name, (kind, proto) in zip(step.node.output, inferred, strict=True):
+                merged = self.reconcile(name, kind, declared[name]) if name in declared else kind
+                step.types.append((kind, proto) if merged == kind else (merged, None))
+                if merged != kind:
+                    step.signature = None
 
     def reconcile(self, name: str, inferred: TensorType, declared: TensorType) -> TensorType:
         """Joins what is inferred and what is declared about a tensor.
@@ -96,7 +99,8 @@ class ShapeInference:
             "trust: trust='declared' or trust='inferred'"
         )
 
-    def _infer(self, where: str, node: NodeProto, inputs: Sequence[Value | None]) -> list[Inferred]:
+    def _infer(self, step: Step) -> list[Inferred]:
+        node, inputs = step.node, step.inputs
         schema = self.schema(node)
         nothing: list[Inferred] = [(UNKNOWN, None)] * len(node.output)
         if schema is None or any(v is not None and _is_untyped(v.type) for v in inputs):
@@ -118,20 +122,22 @@ class ShapeInference:
                 return nothing
             reason = " ".join(str(error).split())
             raise ImportFailedError(
-                f"{where} does not fit its inputs: {reason}; correct the file or the sizes given to its "
+                f"{step.where} does not fit its inputs: {reason}; correct the file or the sizes given to its "
                 "dimensions "
                 "(trust='declared' goes by the declared shapes instead)"
             ) from None
         except Exception as error:  # the binding raises whatever C++ threw
-            raise ImportFailedError(f"{where}: its output types cannot be inferred ({error})") from error
+            raise ImportFailedError(f"{step.where}: its output types cannot be inferred ({error})") from error
         for name, proto in outputs.items():
             if any(d.dim_value < 0 for d in proto.tensor_type.shape.dim):
-                raise ImportFailedError(f"{where} gives {name!r} a negative size; its attributes are wrong")
+                raise ImportFailedError(
+                    f"{step.where} gives {name!r} a negative size; its attributes are wrong"
+                )
         found = ((outputs.get(name), name) for name in node.output)
         return [(UNKNOWN if p is None else from_proto(p, name, literal_size), p) for p, name in found]
 
 
-def _signature(node: NodeProto, inputs: Sequence[Value | None]) -> tuple[object, ...] | None:
+def _signature(node: NodeProto, inputs: Sequence[Value | None]) -> Signature | None:
     """What the types of a node's outputs follow from: nets repeat themselves, and inference is slow."""
     if any(v is not None and v.type.container for v in inputs):
         return None

@@ -102,7 +102,7 @@ def _attention(v: OpView) -> int:
 
 
 def _linear_attention(v: OpView) -> int:
-    """A recurrent state per head: an update by an outer product, and a product with the query, at each position."""
+    """Per position and head: an update of the state by an outer product, and a product with the query."""
     query, key, value = v.shape(0), v.shape(1), v.shape(2)
     heads, kv_heads = int(v.attributes["q_num_heads"]), int(v.attributes["kv_num_heads"])
     state = key[2] // kv_heads * (value[2] // kv_heads)
