@@ -9,14 +9,16 @@ from importlib.metadata import entry_points
 from typing import Any, TypeVar
 
 from ..errors import OpgymError, UnknownIdError, unknown_id
-from .solver import PlacementSolver
+from ..problems import PlacementProblem
+from .solver import Solver
 
 #: Modules that register our own solvers when they are imported.
 _FAMILIES = ("heuristics", "exact", "search")
 ENTRY_POINT_GROUP = "opgym.solvers"
 
-_registry: dict[str, type[PlacementSolver]] = {}
-_T = TypeVar("_T", bound=type[PlacementSolver])
+AnySolver = Solver[Any, Any]
+_registry: dict[str, type[AnySolver]] = {}
+_T = TypeVar("_T", bound=type[AnySolver])
 
 
 def register(solver: _T) -> _T:
@@ -26,7 +28,10 @@ def register(solver: _T) -> _T:
         OpgymError: Another class has that name already.
     """
     taken = _registry.get(solver.name)
-    if taken is not None and (taken.__module__, taken.__qualname__) != (solver.__module__, solver.__qualname__):
+    if taken is not None and (taken.__module__, taken.__qualname__) != (
+        solver.__module__,
+        solver.__qualname__,
+    ):
         raise OpgymError(f"two solvers are named {solver.name!r}: {taken.__module__} and {solver.__module__}")
     _registry[solver.name] = solver
     return solver
@@ -38,18 +43,18 @@ def _load_all() -> None:
         import_module(f".{family}", __package__)
     for entry in entry_points(group=ENTRY_POINT_GROUP):
         solver = entry.load()
-        if not (isinstance(solver, type) and issubclass(solver, PlacementSolver)):
-            raise OpgymError(f"entry point {entry.name!r} in {ENTRY_POINT_GROUP!r} is no PlacementSolver class")
+        if not (isinstance(solver, type) and issubclass(solver, Solver)):
+            raise OpgymError(f"entry point {entry.name!r} in {ENTRY_POINT_GROUP!r} is no Solver class")
         register(solver)
 
 
-def names() -> list[str]:
-    """Names of all solvers, in the order of registration: cheap ones first."""
+def names(problem_type: type[Any] = PlacementProblem) -> list[str]:
+    """Names of the solvers of one type of problem, in the order of registration: cheap ones first."""
     _load_all()
-    return list(_registry)
+    return [name for name, solver in _registry.items() if issubclass(problem_type, solver.problem_types)]
 
 
-def solver_class(name: str) -> type[PlacementSolver]:
+def solver_class(name: str) -> type[AnySolver]:
     """The class behind a name.
 
     Raises:
@@ -61,7 +66,7 @@ def solver_class(name: str) -> type[PlacementSolver]:
     return _registry[name]
 
 
-def make(name: str, **options: Any) -> PlacementSolver:
+def make(name: str, **options: Any) -> AnySolver:
     """A solver by name, e.g. ``make("m-etf")``.
 
     Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
@@ -16,20 +16,26 @@ from ..problems import (
     CurvePoint,
     Evaluator,
     Objective,
+    Order,
     Placement,
     PlacementProblem,
+    Problem,
     ProgressCallback,
+    SchedulingProblem,
     program_order,
 )
 
+SolutionT = TypeVar("SolutionT")
+ProblemT = TypeVar("ProblemT", bound=Problem[Any])
+
 
 @dataclass(frozen=True)
-class Result:
+class Result(Generic[SolutionT]):
     """What a solver found and what it spent.
 
     Attributes:
         solver: Name of the solver.
-        solution: The best placement.
+        solution: The best placement or order.
         outcome: Its outcome.
         evaluations: Evaluations spent, starting points included.
         seconds: Wall time spent.
@@ -39,7 +45,7 @@ class Result:
     """
 
     solver: str
-    solution: Placement
+    solution: SolutionT
     outcome: Outcome
     evaluations: int
     seconds: float
@@ -48,8 +54,8 @@ class Result:
     note: str = ""
 
 
-class PlacementSolver(ABC):
-    """A solver of placement problems. Subclasses give a name and ``_search``.
+class Solver(ABC, Generic[ProblemT, SolutionT]):
+    """A solver of one type of problem. Subclasses give a name and ``_search``.
 
     Subclasses are frozen dataclasses whose fields are their options.
     """
@@ -58,24 +64,24 @@ class PlacementSolver(ABC):
     name: ClassVar[str]
     #: One line for ``--help`` and tables.
     summary: ClassVar[str]
-    #: Objectives it can work on.
-    objectives: ClassVar[frozenset[Objective]] = frozenset(Objective)
+    #: The problems it solves.
+    problem_types: ClassVar[tuple[type[Any], ...]]
     #: Whether it goes on improving until the budget is spent (else it stops by itself).
     anytime: ClassVar[bool] = False
 
-    def skip_reason(self, problem: PlacementProblem) -> str | None:
-        """Why this solver should not be tried on a problem (too large, wrong objective), or ``None``."""
-        if problem.objective not in self.objectives:
-            return f"does not optimise {problem.objective}"
+    def skip_reason(self, problem: ProblemT) -> str | None:
+        """Why this solver should not be tried on a problem (wrong type, too large), or ``None``."""
+        if not isinstance(problem, self.problem_types):
+            return f"does not solve a {type(problem).__name__}"
         return None
 
     def solve(
         self,
-        problem: PlacementProblem,
+        problem: ProblemT,
         budget: Budget | None = None,
         rng: np.random.Generator | None = None,
         progress: ProgressCallback | None = None,
-    ) -> Result:
+    ) -> Result[SolutionT]:
         """Searches within a budget.
 
         Args:
@@ -90,7 +96,7 @@ class PlacementSolver(ABC):
         reason = self.skip_reason(problem)
         if reason is not None:
             raise InvalidProblemError(f"solver {self.name!r}: {reason}")
-        evaluator = Evaluator(problem, budget, progress)
+        evaluator: Evaluator[SolutionT] = Evaluator(problem, budget, progress)
         try:
             remark = self._search(problem, evaluator, rng or np.random.default_rng(0))
         except BudgetExhausted:
@@ -105,9 +111,30 @@ class PlacementSolver(ABC):
 
     @abstractmethod
     def _search(
-        self, problem: PlacementProblem, evaluator: Evaluator[Placement], rng: np.random.Generator
+        self, problem: ProblemT, evaluator: Evaluator[SolutionT], rng: np.random.Generator
     ) -> Remark | None:
-        """Evaluates placements through ``evaluator``; the best one becomes the result."""
+        """Evaluates solutions through ``evaluator``; the best one becomes the result."""
+
+
+class PlacementSolver(Solver[PlacementProblem, Placement]):
+    """A solver of placement problems."""
+
+    problem_types = (PlacementProblem,)
+    #: Objectives it can work on.
+    objectives: ClassVar[frozenset[Objective]] = frozenset(Objective)
+
+    def skip_reason(self, problem: PlacementProblem) -> str | None:
+        """Why this solver should not be tried on a problem (too large, wrong objective), or ``None``."""
+        reason = super().skip_reason(problem)
+        if reason is None and problem.objective not in self.objectives:
+            reason = f"does not optimise {problem.objective}"
+        return reason
+
+
+class SchedulingSolver(Solver[SchedulingProblem, Order]):
+    """A solver of scheduling problems."""
+
+    problem_types = (SchedulingProblem,)
 
 
 @dataclass(frozen=True)

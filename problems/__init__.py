@@ -5,6 +5,7 @@ from .budget import Budget, BudgetExhausted, CurvePoint, Evaluator, Problem, Pro
 from .objectives import Objective
 from .pipeline import Pipeline
 from .placement import Placement, PlacementProblem, program_order
+from .scheduling import Order, SchedulingProblem
 
 __all__ = [
     "Bound",
@@ -13,11 +14,13 @@ __all__ = [
     "CurvePoint",
     "Evaluator",
     "Objective",
+    "Order",
     "Pipeline",
     "Placement",
     "PlacementProblem",
     "Problem",
     "Progress",
     "ProgressCallback",
+    "SchedulingProblem",
     "program_order",
 ]
