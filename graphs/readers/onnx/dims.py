@@ -13,7 +13,7 @@ from onnx import GraphProto, ModelProto, TypeProto, ValueInfoProto
 
 from ....errors import ImportFailedError, unknown_id
 from .model import subgraphs
-from .types import TensorType, element_type, from_proto, literal_size
+from .types import TensorType, element_type, from_proto, literal_size, text
 
 _OPERATORS = {
     ast.Add: operator.add,
@@ -195,7 +195,7 @@ def _names(graph: GraphProto) -> Iterator[str]:
     for infos in (graph.input, graph.value_info, graph.output):
         for info in infos:
             if info.type.HasField("tensor_type"):
-                yield from (d.dim_param for d in info.type.tensor_type.shape.dim if d.dim_param)
+                yield from (text(d.dim_param) for d in info.type.tensor_type.shape.dim if d.dim_param)
     for node in graph.node:
         for _, body in subgraphs(node):
             yield from _names(body)
