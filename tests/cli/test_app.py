@@ -157,13 +157,14 @@ def test_a_file_that_cannot_be_finished_leaves_nothing(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["solution.json"]
 
 
-def test_a_read_only_home_and_working_folder_do_not_matter(tmp_path: Path) -> None:
+def test_a_read_only_home_and_working_folder_do_not_matter() -> None:
+    """Every solver, in a real process: libraries that print below Python would spoil the JSON."""
     nowhere = {"HOME": "/nonexistent", "XDG_CACHE_HOME": "/nonexistent", "TMPDIR": "/nonexistent"}
-    done = process(
-        "place", "example/rnn-train", "--solver", "m-etf", "--json", env=os.environ | nowhere, cwd="/proc"
-    )
+    command = ("place", "example/rnn-train", "--evaluations", 20, "--json")
+    done = process(*command, env=os.environ | nowhere, cwd="/proc")
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)[0]["solver"] == "m-etf"
+    solvers = {row["solver"] for row in json.loads(done.stdout)}
+    assert {"single", "metis", "m-etf", "m-sct", "annealing"} <= solvers
 
 
 def test_output_without_unicode_is_possible() -> None:
