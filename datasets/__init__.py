@@ -1,4 +1,4 @@
-"""Ids to graphs: ``onnx-light/<name>``, ``example/<name>``, ``synthetic/<family>?...``, or the path of a file.
+"""Ids to graphs: ``onnx-light/<name>``, ``example/<name>``, ``synthetic/<family>?...``, or a file's path.
 
 An id names the same graph on every machine with the same versions; a path is read as what its content is.
 ``#augment=SEED`` behind any of them asks for a copy with other sizes and costs.

@@ -84,8 +84,8 @@ def read(id: str) -> Imported:
         tensors=graph.num_tensors,
         fingerprint=graph.fingerprint,
         notes=(
-            f"drawn by synthetic generator version {GENERATOR_VERSION} as {request.canonical_id}",
-            f"{request.family.name}: {request.family.meaning}",
+            f"drawn by synthetic generator version {GENERATOR_VERSION} as {request.canonical_id} "
+            f"({request.family.meaning})",
             f"op times are drawn with the graph and hold on class {DEVICE_CLASS!r} (cluster 2xREGAL); "
             f"elsewhere the roofline of their flops ({FLOPS_PER_NS} per ns of those times) and bytes holds",
         ),
