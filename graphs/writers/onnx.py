@@ -47,8 +47,8 @@ def write_onnx(
 ) -> None:
     """Writes the model with its placement, atomically.
 
-    Local functions, and branches that were inlined on import, stay inlined. External weights are linked (or
-    copied) beside the new file if it is in another folder, as paths in a model may not leave its folder.
+    Local functions, and branches that were inlined on import, stay inlined. External weights are
+    copied beside the new file if it is in another folder, as paths in a model may not leave its folder.
 
     Args:
         path: The file to write.
@@ -160,21 +160,25 @@ def _sequence(
         return label(i, nodes[i])
 
     file_order = topological_order(parents, name_node)
-    never = len(nodes)
-    needed = [place.get(i, never) for i in range(len(nodes))]  # place of the first op that a node is for
+    never = 2 * len(nodes)
     home = [op_device.get(i, -1) for i in range(len(nodes))]
     for i in file_order:
         if home[i] < 0:  # a view, or part of a shape computation, is where the op is that it is made from
             home[i] = next((home[p] for p in parents[i] if home[p] >= 0), -1)
+    constant = [h < 0 for h in home]
+    keys = [2 * place[i] if i in place else never for i in range(len(nodes))]
+    for i in reversed(file_order):  # nothing comes later than what needs it
+        for p in parents[i]:
+            keys[p] = min(keys[p], keys[i])
+            if constant[p]:  # a constant is where it is used first
+                home[p] = home[i]
+    for i in file_order:
+        if i not in place and not constant[i]:
+            keys[i] = max(keys[p] | 1 for p in parents[i] if not constant[p])  # odd: right after an op
     for i in reversed(file_order):
         for p in parents[i]:
-            needed[p] = min(needed[p], needed[i])
-            if home[p] < 0:  # a constant is where it is used
-                home[p] = home[i]
-    keys = list(needed)
-    for i in file_order:
-        if i not in place and parents[i]:
-            keys[i] = max(keys[p] for p in parents[i])
+            if constant[p]:
+                keys[p] = min(keys[p], keys[i])
     ranked = sorted(range(len(nodes)), key=lambda i: (keys[i], i))
     rank = {node: r for r, node in enumerate(ranked)}
     sequence = topological_order(parents, name_node, [rank[i] for i in range(len(nodes))])
@@ -204,7 +208,5 @@ def _carry_weights(locations: Sequence[str], source: Path | None, target: Path) 
                 )
             continue
         new.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            os.link(old, new)
-        except OSError:  # another file system
-            shutil.copyfile(old, new)
+        with old.open("rb") as content, atomic_write(new) as f:  # onnx refuses links as an attack
+            shutil.copyfileobj(content, f, 2**20)
