@@ -31,7 +31,7 @@ def solvers(as_json: JsonOption = False) -> None:
         {
             "name": name,
             "summary": solver_class(name).summary,
-            "objectives": [o.value for o in Objective if o in solver_class(name).objectives],
+            "objectives": [o.value for o in Objective if o in getattr(solver_class(name), "objectives", ())],
             "anytime": solver_class(name).anytime,
         }
         for name in names()

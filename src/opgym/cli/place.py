@@ -29,7 +29,7 @@ from .targets import require_distinct, require_folder, require_writable
 if TYPE_CHECKING:
     from ..agents import Result
     from ..graphs.readers import Imported
-    from ..problems import PlacementProblem
+    from ..problems import Placement, PlacementProblem
 
 #: A terminal with fewer columns gets a table without details.
 NARROW = 100
@@ -162,7 +162,7 @@ def _require_targets(out: Path | None, export: Path | None, trace: Path | None, 
 
 
 def _write(
-    best: Result,
+    best: Result[Placement],
     problem: PlacementProblem,
     imported: Imported,
     model: str,

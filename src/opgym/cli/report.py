@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from ..agents import Result
-    from ..problems import Bound, PlacementProblem
+    from ..problems import Bound, Placement, PlacementProblem
 
 #: Differences below this share are not worth a word.
 NEGLIGIBLE = 0.01
@@ -22,7 +22,7 @@ NEGLIGIBLE = 0.01
 MOST_PEAKS = 8
 
 
-def ranked(results: Sequence[Result]) -> list[Result]:
+def ranked(results: Sequence[Result[Placement]]) -> list[Result[Placement]]:
     """Best first; of equal ones the cheaper solver, which ran first."""
     return sorted(results, key=lambda result: result.outcome.sort_key)
 
@@ -39,7 +39,7 @@ def plain_value(value: float, unit: str) -> float | int | None:
     return int(value) if unit in ("ns", "bytes") else value
 
 
-def json_row(result: Result, bound: Bound) -> dict[str, Any]:
+def json_row(result: Result[Placement], bound: Bound) -> dict[str, Any]:
     """One solver's result as plain data."""
     outcome = result.outcome
     return {
@@ -58,7 +58,7 @@ def json_row(result: Result, bound: Bound) -> dict[str, Any]:
 
 
 def table(
-    results: Sequence[Result], problem: PlacementProblem, bound: Bound, *, narrow: bool = False
+    results: Sequence[Result[Placement]], problem: PlacementProblem, bound: Bound, *, narrow: bool = False
 ) -> Table:
     """The results, best first.
 
@@ -132,7 +132,7 @@ def _short(number: float) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def conclusions(results: Sequence[Result], problem: PlacementProblem, bound: Bound) -> list[str]:
+def conclusions(results: Sequence[Result[Placement]], problem: PlacementProblem, bound: Bound) -> list[str]:
     """What a reader should take away, in sentences.
 
     Args:
@@ -155,7 +155,7 @@ def conclusions(results: Sequence[Result], problem: PlacementProblem, bound: Bou
     return [sentence for sentence in sentences if sentence]
 
 
-def _nothing_feasible(best: Result) -> str:
+def _nothing_feasible(best: Result[Placement]) -> str:
     outcome = best.outcome
     if outcome.verdict is Verdict.OUT_OF_MEMORY:
         over = outcome.details.get("over_capacity_bytes", 0)
@@ -166,7 +166,7 @@ def _nothing_feasible(best: Result) -> str:
     return f"Nothing found is feasible: the closest, {best.solver}, is {outcome.verdict.value}."
 
 
-def _who_is_enough(results: Sequence[Result], problem: PlacementProblem) -> str:
+def _who_is_enough(results: Sequence[Result[Placement]], problem: PlacementProblem) -> str:
     """Whether one device, or a heuristic that needs no search, does as well as anything that was found."""
     feasible = [result for result in results if result.outcome.ok]
     best = feasible[0]
@@ -199,7 +199,7 @@ def _searches(solver: str) -> bool:
     return solver_class(solver).anytime and solver != "random"
 
 
-def _gain(ours: Result, baseline: Result) -> float:
+def _gain(ours: Result[Placement], baseline: Result[Placement]) -> float:
     """Improvement: 1 - ours / baseline."""
     return 1 - ours.outcome.value / baseline.outcome.value if baseline.outcome.value > 0 else 0.0
 

@@ -14,8 +14,8 @@ from .console import stderr
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from ..agents import PlacementSolver, Result
-    from ..problems import Budget, PlacementProblem
+    from ..agents import Result, Solver
+    from ..problems import Budget, Placement, PlacementProblem
     from ..problems import Progress as Spent
 
 #: What an anytime solver may spend where the user sets no limit: evaluations by size, so that equal
@@ -37,7 +37,7 @@ class Solved:
         broken: Name and error of those that failed by a bug.
     """
 
-    results: list[Result] = field(default_factory=list)
+    results: list[Result[Placement]] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
     broken: list[tuple[str, str]] = field(default_factory=list)
 
@@ -89,7 +89,7 @@ def solve_all(
 
 
 def budget_of(
-    solver: PlacementSolver, problem: PlacementProblem, seconds: float | None, evaluations: int | None
+    solver: Solver[Any, Any], problem: PlacementProblem, seconds: float | None, evaluations: int | None
 ) -> Budget:
     """The user's limits; without any, the defaults for a solver that would not stop by itself."""
     from ..problems import Budget
