@@ -1,5 +1,9 @@
-"""The C++ core equals the reference where only size leads: many ops, devices, consumers of one tensor."""
+"""The C++ core equals the reference where only size leads: many ops, devices, consumers of one tensor.
 
+Nothing is shrunk here, so examples are cheap: ``OPGYM_EXAMPLES=20000 pytest -k many_small`` takes minutes.
+"""
+
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -42,6 +46,24 @@ def assert_equal(instance: Instance) -> None:
         assert bound.run() == expected.makespan_ns
         assert bound.dynamic_peak_bytes.tolist() == expected.dynamic_peak_bytes
         assert bound.resident_bytes.tolist() == expected.resident_bytes
+
+
+def test_many_small_instances():
+    for seed in range(int(os.environ.get("OPGYM_EXAMPLES", 300))):
+        rng = np.random.default_rng(seed)
+        instance = large_instance(
+            rng,
+            int(rng.integers(1, 45)),
+            int(rng.integers(1, 6)),
+            str(rng.choice(CHANNELS)),
+            placement=str(rng.choice(["random", "blocks"])),
+            priority=str(rng.choice(["none", "float32", "float64", "ties"])),
+            fan_out=int(rng.choice([0, 0, 10])),
+        )
+        try:
+            assert_equal(instance)
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed}: {instance}") from error
 
 
 @pytest.mark.parametrize("channel", CHANNELS)
