@@ -93,18 +93,19 @@ def test_more_than_4096_ops(ops, devices, channel):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("channel", CHANNELS)
 @pytest.mark.parametrize(
-    ("ops", "devices", "placement", "fan_out"),
+    ("ops", "devices", "channel", "placement", "fan_out"),
     [
-        (40_000, 4, "random", 0),
-        (70_000, 4, "blocks", 0),
-        (70_000, 8, "random", 69_000),
-        (70_000, 1, "random", 69_000),
-        (300_000, 2, "blocks", 0),
+        (40_000, 4, "port", "random", 0),
+        (40_000, 4, "link", "random", 0),
+        (70_000, 4, "send", "blocks", 0),
+        (70_000, 8, "port", "random", 69_000),
+        (70_000, 1, "port", "random", 69_000),
+        (70_000, 3, "free", "random", 0),
+        (300_000, 2, "port", "blocks", 0),
     ],
 )
-def test_very_many_ops_and_consumers(ops, devices, placement, fan_out, channel):
+def test_very_many_ops_and_consumers(ops, devices, channel, placement, fan_out):
     rng = np.random.default_rng(ops)
     assert_equal(large_instance(rng, ops, devices, channel, placement=placement, fan_out=fan_out))
 
