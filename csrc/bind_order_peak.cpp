@@ -1,6 +1,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include "incremental_peak.hpp"
 #include "numpy_arrays.hpp"
 #include "order_peak.hpp"
 
@@ -32,7 +33,7 @@ void bind_order_peak_core(nb::module_& m) {
         "Largest dynamic bytes on one device when ops run in this order; resident bytes are apart.");
     m.def("peak_of_orders", &peak_of_orders, "graph"_a, "orders"_a.noconvert(), "threads"_a = 1,
           "peak_of_order of every row of orders, [orders] int64.");
-    nb::class_<IncrementalPeak>(m, "IncrementalPeak", "The peak of an order while single ops move.")
+    nb::class_<IncrementalPeak>(m, "IncrementalPeak", "The peak of an order while stretches of it move.")
         .def("__init__",
              [](IncrementalPeak* self, const Graph& graph, const In1<int32_t>& order) {
                  new (self) IncrementalPeak(graph, {order.data(), order.size()});
@@ -41,8 +42,9 @@ void bind_order_peak_core(nb::module_& m) {
         .def_prop_ro("peak", &IncrementalPeak::peak)
         .def_prop_ro("order", [](const IncrementalPeak& self) { return to_numpy(self.order()); },
                      nb::rv_policy::automatic)
-        .def("move", &IncrementalPeak::move, "i"_a, "j"_a,
-             "Moves the op at position i to position j if that is legal; returns whether it did.");
+        .def("move", &IncrementalPeak::move, "i"_a, "j"_a, "length"_a = 1,
+             "Moves `length` ops from position i on so that they begin at position j, if that is legal; returns "
+             "whether it did.");
 }
 
 }  // namespace opgym

@@ -59,24 +59,4 @@ void peaks_of_orders(const Graph& graph, std::span<const int32_t> orders, size_t
     });
 }
 
-IncrementalPeak::IncrementalPeak(const Graph& graph, std::span<const int32_t> order)
-    : graph_(graph), full_(graph), order_(order.begin(), order.end()), peak_(full_.peak(order_)) {}
-
-bool IncrementalPeak::move(int64_t i, int64_t j) {
-    const auto size = static_cast<int64_t>(order_.size());
-    if (i < 0 || i >= size || j < 0 || j >= size) throw std::invalid_argument("a position lies outside the order");
-    std::vector<int32_t> moved = order_;
-    if (i < j)
-        std::rotate(moved.begin() + i, moved.begin() + i + 1, moved.begin() + j + 1);
-    else
-        std::rotate(moved.begin() + j, moved.begin() + i, moved.begin() + i + 1);
-    try {
-        peak_ = full_.peak(moved);
-    } catch (const std::invalid_argument&) {
-        return false;
-    }
-    order_ = std::move(moved);
-    return true;
-}
-
 }  // namespace opgym

@@ -28,23 +28,4 @@ class OrderPeak {
 void peaks_of_orders(const Graph& graph, std::span<const int32_t> orders, size_t length, std::span<int64_t> peaks,
                      int threads);
 
-// The peak of an order under moves of single ops.
-class IncrementalPeak {
-   public:
-    IncrementalPeak(const Graph& graph, std::span<const int32_t> order);
-
-    int64_t peak() const { return peak_; }
-    const std::vector<int32_t>& order() const { return order_; }
-
-    // Moves the op at position i to position j; the ops between shift by one. Returns whether that is legal; an
-    // illegal move changes nothing.
-    bool move(int64_t i, int64_t j);
-
-   private:
-    const Graph& graph_;
-    OrderPeak full_;
-    std::vector<int32_t> order_;
-    int64_t peak_ = 0;
-};
-
 }  // namespace opgym
