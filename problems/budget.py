@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -70,7 +71,10 @@ class Evaluator(Generic[Solution]):
     """
 
     def __init__(
-        self, problem: Problem[Solution], budget: Budget | None = None, progress: ProgressCallback | None = None
+        self,
+        problem: Problem[Solution],
+        budget: Budget | None = None,
+        progress: ProgressCallback | None = None,
     ) -> None:
         self.problem = problem
         self.budget = budget or Budget()
@@ -96,7 +100,9 @@ class Evaluator(Generic[Solution]):
         """Whether the next evaluation would be refused (the first one is granted whatever the clock says)."""
         if self.remaining is not None and self.remaining <= 0:
             return True
-        return self.evaluations > 0 and self.budget.seconds is not None and self.seconds >= self.budget.seconds
+        return (
+            self.evaluations > 0 and self.budget.seconds is not None and self.seconds >= self.budget.seconds
+        )
 
     def evaluate(self, solution: Solution) -> Outcome:
         """Judges a solution, counts it and remembers it if it is the best so far."""
@@ -110,3 +116,41 @@ class Evaluator(Generic[Solution]):
         if self._progress is not None and self.best_outcome is not None:
             self._progress(Progress(self.evaluations, self.seconds, self.best_outcome))
         return outcome
+
+    def account(
+        self, evaluations: int, curve: Sequence[CurvePoint], solution: Solution | None, began: float
+    ) -> None:
+        """Takes over what a loop outside Python spent and found, as if it had called :meth:`evaluate`.
+
+        Its best solution is judged again, uncounted: a loop that errs about a value is found out at once.
+
+        Args:
+            evaluations: How many it spent.
+            curve: Every new best value of its own, with evaluations and seconds since it began.
+            solution: The best of them; needed if its value is better than what is known here.
+            began: Our :attr:`seconds` when it began.
+
+        Raises:
+            OpgymError: It spent more than was left, or the solution has another value than it says.
+        """
+        if self.remaining is not None and evaluations > self.remaining:
+            raise OpgymError(f"a search spent {evaluations} evaluations where {self.remaining} were left")
+        known = (
+            self.best_outcome.value if self.best_outcome is not None and self.best_outcome.ok else math.inf
+        )
+        new = [point for point in curve if point.value < known]
+        if new and solution is not None:
+            outcome = self.problem.evaluate(solution)
+            if outcome.value != new[-1].value:
+                raise OpgymError(
+                    f"a search says {new[-1].value} of a solution worth {outcome.value}; please report it"
+                )
+            if outcome.better_than(self.best_outcome):
+                self.best, self.best_outcome = solution, outcome
+                self.curve += [
+                    CurvePoint(self.evaluations + point.evaluations, began + point.seconds, point.value)
+                    for point in new
+                ]
+        self.evaluations += evaluations
+        if self._progress is not None and self.best_outcome is not None:
+            self._progress(Progress(self.evaluations, self.seconds, self.best_outcome))
