@@ -74,7 +74,7 @@ def _normal_units(stream: Stream, count: int, unit: int) -> Int64:
 
 @dataclass(frozen=True, eq=False)
 class SyntheticCost(TableCost):
-    """The drawn times on accelerators without rates of their own (``REGAL``), the roofline elsewhere.
+    """The drawn times on devices of kind ``"accelerator"`` (such as ``REGAL``), the roofline elsewhere.
 
     The flops of a synthetic op are its time on a device of 10 TFLOP/s, so both describe the same ops.
     """
@@ -90,5 +90,5 @@ class SyntheticCost(TableCost):
 
     def _class_cost_ns(self, graph: Graph, profile: DeviceProfile) -> Int64:
         alone = Cluster((profile,), np.zeros((1, 1), np.int64), np.zeros((1, 1), np.int64), "free")
-        listed = profile.name in self.table_ns or profile.kind in self.table_ns
-        return super().cost_ns(graph, alone) if listed else RooflineCost().cost_ns(graph, alone)
+        times_given = profile.kind in self.table_ns
+        return super().cost_ns(graph, alone) if times_given else RooflineCost().cost_ns(graph, alone)

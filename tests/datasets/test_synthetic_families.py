@@ -1,6 +1,7 @@
 """What the families draw: structure, distributions against networkx, sizes and times."""
 
 import hashlib
+import random
 import time
 from collections.abc import Iterator
 from statistics import mean, pstdev
@@ -12,6 +13,8 @@ import pytest
 from opgym import datasets
 from opgym.datasets import synthetic
 from opgym.datasets.synthetic.costs import FLOPS_PER_NS
+from opgym.datasets.synthetic.random_bits import Draws, Stream
+from opgym.datasets.synthetic.regal import small_world
 from opgym.errors import InvalidCostError
 from opgym.graphs import Cluster, DeviceProfile, Graph, RooflineCost, peak_of_order
 
@@ -39,6 +42,20 @@ def assert_alike(ours: list[float], theirs: list[float]) -> None:
     """Refuses two samples whose means differ by more than 4 standard errors."""
     error = (np.var(ours) / len(ours) + np.var(theirs) / len(theirs)) ** 0.5
     assert abs(mean(ours) - mean(theirs)) <= 4 * error + 1e-9
+
+
+class NetworkxDraws(random.Random):
+    """Our random numbers as networkx asks for them."""
+
+    def __init__(self, draws: Draws) -> None:
+        super().__init__(0)
+        self.draws = draws
+
+    def random(self) -> float:
+        return self.draws.below(2**32) / 2**32
+
+    def choice(self, seq: list[int]) -> int:
+        return seq[self.draws.below(len(seq))]
 
 
 # --- what all families have in common
@@ -156,6 +173,10 @@ def test_watts_strogatz_is_that_of_networkx() -> None:
             nx.global_efficiency,
         ):
             assert_alike([statistic(g) for g in ours], [statistic(g) for g in theirs])
+    for seed in range(20):  # tie by tie, from the same random numbers
+        ties = nx.Graph(small_world(40, 6, 0.5, Stream(f"ties {seed}").halves()))
+        same = nx.watts_strogatz_graph(40, 6, 0.5, seed=NetworkxDraws(Stream(f"ties {seed}").halves()))
+        assert nx.utils.graphs_equal(nx.Graph(sorted(ties.edges)), nx.Graph(sorted(same.edges)))
     ring = undirected(datasets.load("synthetic/ws?n=60&k=2&p=0"))
     assert nx.is_isomorphic(ring, nx.cycle_graph(60))
 
@@ -200,6 +221,18 @@ def test_layers_are_read_by_the_next() -> None:
     assert abs(mean(widths) - 6) < 5 * 3.17 / len(widths) ** 0.5
 
 
+def test_an_op_that_nobody_drew_gets_a_random_reader() -> None:
+    place = []
+    for graph in graphs("layered", 10, "n=400&width=20&fan_in=1&skip=0"):
+        start = np.searchsorted(graph.op_layer, np.arange(graph.op_layer[-1] + 2))
+        for op, sources in enumerate(reads(graph)):
+            low, high = start[graph.op_layer[op] : graph.op_layer[op] + 2]
+            if len(sources) > 1 and high - low > 1:
+                place.append((op - low) / (high - low - 1))
+    assert abs(mean(place) - 0.5) < 5 * pstdev(place) / len(place) ** 0.5
+    assert len(place) > 100
+
+
 def test_skips_reach_further_back_as_often_as_they_should() -> None:
     for skip in (0, 1):
         far = [
@@ -241,10 +274,11 @@ def test_searched_cells() -> None:
         ]
         for op, sources in enumerate(reads(graph)):
             if kind[op] == "add":
-                assert len(sources) == 2
+                assert len({graph.inputs(source)[0] for source in sources}) == 2
             if kind[op] == "concat":
                 assert graph.tensor_bytes[op] == graph.tensor_bytes[sources].sum()
                 assert all(kind[source] != "concat" for source in sources)
+                assert all(graph.consumers(source).tolist() == [op] for source in sources)
             if kind[op] == "op" and op:
                 assert len(sources) == 1
         for cell in range(2, len(last_of_cell)):

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -99,6 +100,8 @@ def test_a_span_of_sizes_is_drawn_evenly() -> None:
     assert max(sizes) <= 200
     assert abs(np.mean(sizes) - 125) < 5 * 43.6 / 400**0.5
     assert len(set(sizes)) > 110
+    small = [datasets.load(f"synthetic/fork-join?n=9-12&seed={seed}").num_ops for seed in range(100)]
+    assert set(small) == {9, 10, 11, 12}
 
 
 @pytest.mark.parametrize("family", synthetic.FAMILIES)
@@ -112,6 +115,23 @@ def test_the_cost_rule_changes_neither_structure_nor_sizes() -> None:
     assert by_bytes.input_tensor.tolist() == normal.input_tensor.tolist()
     assert by_bytes.tensor_bytes.tolist() == normal.tensor_bytes.tolist()
     assert by_bytes.op_flops.tolist() != normal.op_flops.tolist()
+
+
+def test_the_manual_lists_every_parameter() -> None:
+    manual = (Path(__file__).parents[2] / "docs" / "synthetic_graphs.md").read_text(encoding="utf-8")
+    listed = [[cell.strip("` ") for cell in line.split("|")[1:-1]] for line in manual.splitlines()]
+    of_families, of_all = [], set()
+    for name, family in synthetic.FAMILIES.items():
+        for parameter in synthetic.parameters_of(name):
+            row = [parameter.name, parameter.default, parameter.expected, parameter.meaning]
+            if parameter in family.parameters:
+                of_families.append([name, *map(str, family.ops), *row])
+            elif parameter.name != "n":
+                of_all.add(tuple(row))
+    assert [row for row in listed if len(row) == 7 and row[0] in synthetic.FAMILIES] == of_families
+    assert of_all <= {tuple(row) for row in listed}
+    for split, seeds in synthetic.SEEDS.items():
+        assert [split, f"{seeds[0]:,} to {seeds[-1]:,}"] in listed
 
 
 def test_report_states_version_and_all_parameters() -> None:
