@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <stdexcept>
 
 namespace opgym {
@@ -29,21 +30,19 @@ class SetTable {
         std::fill(slots_.begin(), slots_.end(), -1);
     }
 
-    uint64_t hash(int64_t set) const { return hashes_[set - first_]; }
-
-    // The number of the set `wanted`, or -1 after noting that the caller is about to append it.
-    int64_t find_or_note(const uint64_t* wanted, uint64_t hash) {
+    // Whether the set is known; if not, it is noted as the next one, which the caller must append.
+    bool knows_or_notes(const uint64_t* wanted, uint64_t hash) {
         if (2 * (hashes_.size() + 1) > slots_.size()) grow();
         const size_t mask = slots_.size() - 1;
         size_t slot = hash & mask;
         for (; slots_[slot] >= 0; slot = (slot + 1) & mask) {
             const int64_t position = slots_[slot];
             const uint64_t* known = bits_.data() + (first_ + position) * words_;
-            if (hashes_[position] == hash && std::equal(wanted, wanted + words_, known)) return first_ + position;
+            if (hashes_[position] == hash && std::equal(wanted, wanted + words_, known)) return true;
         }
         slots_[slot] = static_cast<int64_t>(hashes_.size());
         hashes_.push_back(hash);
-        return -1;
+        return false;
     }
 
    private:
@@ -73,6 +72,7 @@ DownSets::DownSets(std::span<const int32_t> child_ptr, std::span<const int32_t> 
         throw std::invalid_argument("child_ptr is not a CSR pointer of child");
     num_blocks_ = static_cast<int32_t>(child_ptr.size()) - 1;
     words_ = std::max<int64_t>(1, (num_blocks_ + 63) / 64);
+    limit = std::min<int64_t>(limit, std::numeric_limits<int32_t>::max());
     std::vector<std::vector<int32_t>> parents(num_blocks_);
     for (int32_t u = 0; u < num_blocks_; ++u)
         for (int32_t i = child_ptr[u]; i < child_ptr[u + 1]; ++i) {
@@ -80,24 +80,18 @@ DownSets::DownSets(std::span<const int32_t> child_ptr, std::span<const int32_t> 
             parents[child[i]].push_back(u);
         }
 
-    struct Arrival {
-        int64_t set;
-        Step step;
-    };
     // Blocks outside a set whose parents are all inside, for the sets of one size and of the next.
     std::vector<uint64_t> addable(words_, 0), next_addable;
     for (int32_t b = 0; b < num_blocks_; ++b)
         if (parents[b].empty()) addable[b >> 6] |= bit(b);
     bits_.assign(words_, 0);
-    step_ptr_ = {0, 0};
+    steps_.push_back({-1, -1});
     count_ = 1;
     SetTable table(bits_, words_);
     std::vector<uint64_t> hashes{0}, grown(words_);
-    std::vector<Arrival> arrivals;
 
     for (int64_t begin = 0, end = 1; begin < end; begin = end, end = count_) {
         table.restart(end);
-        arrivals.clear();
         next_addable.clear();
         std::vector<uint64_t> next_hashes;
         for (int64_t set = begin; set < end; ++set)
@@ -107,32 +101,23 @@ DownSets::DownSets(std::span<const int32_t> child_ptr, std::span<const int32_t> 
                     std::copy_n(bits_.data() + set * words_, words_, grown.data());
                     grown[w] |= bit(block);
                     const uint64_t hash = hashes[set - begin] ^ block_hash(block);
-                    int64_t found = table.find_or_note(grown.data(), hash);
-                    if (found < 0) {
-                        if (count_ >= limit || (count_ + 1) * words_ > limit_words) return;
-                        found = count_++;
-                        bits_.insert(bits_.end(), grown.begin(), grown.end());
-                        next_hashes.push_back(hash);
-                        const auto old = addable.begin() + (set - begin) * words_;
-                        next_addable.insert(next_addable.end(), old, old + words_);
-                        uint64_t* mine = next_addable.data() + next_addable.size() - words_;
-                        mine[w] &= ~bit(block);
-                        for (int32_t i = child_ptr[block]; i < child_ptr[block + 1]; ++i) {
-                            const int32_t c = child[i];
-                            if (std::all_of(parents[c].begin(), parents[c].end(),
-                                            [&](int32_t p) { return grown[p >> 6] & bit(p); }))
-                                mine[c >> 6] |= bit(c);
-                        }
+                    if (table.knows_or_notes(grown.data(), hash)) continue;
+                    if (count_ >= limit || (count_ + 1) * words_ > limit_words) return;
+                    ++count_;
+                    bits_.insert(bits_.end(), grown.begin(), grown.end());
+                    steps_.push_back({block, static_cast<int32_t>(set)});
+                    next_hashes.push_back(hash);
+                    const auto old = addable.begin() + (set - begin) * words_;
+                    next_addable.insert(next_addable.end(), old, old + words_);
+                    uint64_t* mine = next_addable.data() + next_addable.size() - words_;
+                    mine[w] &= ~bit(block);
+                    for (int32_t i = child_ptr[block]; i < child_ptr[block + 1]; ++i) {
+                        const int32_t c = child[i];
+                        if (std::all_of(parents[c].begin(), parents[c].end(),
+                                        [&](int32_t p) { return grown[p >> 6] & bit(p); }))
+                            mine[c >> 6] |= bit(c);
                     }
-                    arrivals.push_back({found, {block, static_cast<int32_t>(set)}});
                 }
-        std::stable_sort(arrivals.begin(), arrivals.end(),
-                         [](const Arrival& a, const Arrival& b) { return a.set < b.set; });
-        size_t i = 0;
-        for (int64_t set = end; set < count_; ++set) {
-            for (; i < arrivals.size() && arrivals[i].set == set; ++i) steps_.push_back(arrivals[i].step);
-            step_ptr_.push_back(static_cast<int64_t>(steps_.size()));
-        }
         addable.swap(next_addable);
         hashes.swap(next_hashes);
     }
