@@ -91,7 +91,7 @@ def _work_bounds(problem: PlacementProblem, cost_ns: NDArray[np.float64]) -> lis
     largest = "largest colocation group" if problem.graph.num_groups else "largest op"
     return [
         (float(units.min(axis=1).max()), largest),
-        (_balanced_work(units, count) * (1 - 1e-12), "all work over all devices"),
+        (_balanced_work(units, count), "all work over all devices"),
     ]
 
 
@@ -125,7 +125,7 @@ def _balanced_work(units: NDArray[np.float64], count: NDArray[np.float64]) -> fl
                     if value > best:
                         best, price = value, trial
                 low, high = (left, high) if values[0] < values[1] else (low, right)
-    return best
+    return best * (1 - 1e-12)  # prices are no whole numbers: rounding must not lift the bound
 
 
 def _step_time_bounds(problem: PlacementProblem) -> list[tuple[float, str]]:

@@ -11,7 +11,7 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from ..graphs.readers.dnn_partitioning import Split, node_ids, parse_split
 from ..outcome import Outcome, Verdict
 from .host_transfers import is_host
 from .objectives import Objective
+from .pipeline import SCHEDULES
 from .placement import Placement, PlacementProblem
 
 FORMAT = "opgym.placement"
@@ -36,6 +37,7 @@ _KEYS = (
     "cluster",
     "devices",
     "objective",
+    "pipeline",
     "device",
     "priority",
     "transfer_priority",
@@ -71,6 +73,7 @@ def save(
         "cluster": problem.cluster.name,
         "devices": list(problem.cluster.device_names),
         "objective": problem.objective.value,
+        "pipeline": None if problem.pipeline.micro_batches is None else asdict(problem.pipeline),
         "device": np.asarray(placement.device).tolist(),
         "priority": _numbers(placement.priority, "priority"),
         "transfer_priority": _numbers(placement.transfer_priority, "transfer_priority"),
@@ -162,12 +165,22 @@ def _placement_of_file(document: Any, path: str | os.PathLike[str], problem: Pla
         row.refuse(f"was made for devices {', '.join(made_for)[:200]}, not {given}; give the same cluster")
     if row.text("objective") not in [objective.value for objective in Objective]:
         row.refuse(f"names objective {row.text('objective')!r:.60}; there is no such objective")
+    _check_pipeline(row.get("pipeline"), path)
     _check_claim(row.get("claim"), path)
     return Placement(
         _integers(row, "device"),
         None if row.get("priority") is None else _floats(row, "priority", row.rows("priority", _MAX_ROWS)),
         None if row.get("transfer_priority") is None else _matrix(row, "transfer_priority"),
     )
+
+
+def _check_pipeline(pipeline: Any, path: str | os.PathLike[str]) -> None:
+    if pipeline is None:
+        return
+    row = Row(pipeline, f"{path}: pipeline", InvalidSolutionError, ("micro_batches", "schedule"))
+    row.integer("micro_batches", 1, 2**31)
+    if row.text("schedule") not in SCHEDULES:
+        row.refuse(f"has schedule {row.text('schedule')!r:.60}; expected one of {', '.join(SCHEDULES)}")
 
 
 def _check_claim(claim: Any, path: str | os.PathLike[str]) -> None:

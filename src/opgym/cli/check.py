@@ -71,6 +71,8 @@ def check(
     if imported.cluster is None:
         cluster = cluster or stated.get("cluster")
     aim = objective or stated.get("objective")
+    if aim == stated.get("objective") and micro_batches is None:
+        micro_batches, schedule = stated.get("micro_batches"), schedule or stated.get("schedule")
     posed, placement = load_with_problem(solution, pose(imported, cluster, aim, micro_batches, schedule))
     outcome = recompute(posed, placement)
     bound = posed.lower_bound()
@@ -112,8 +114,8 @@ def _detail(key: str, value: Any, problem: PlacementProblem) -> str:
     return f"{name} {unit}: {value}"
 
 
-def _stated(solution: Path) -> dict[str, str]:
-    """Cluster and objective that a solution file of ours was made for; splits name none."""
+def _stated(solution: Path) -> dict[str, Any]:
+    """Cluster, objective and pipeline that a solution file of ours was made for; splits name none."""
     from ..errors import InvalidSolutionError
     from ..graphs.closed_json import read_json
     from ..problems.solution_file import FORMAT
@@ -121,4 +123,6 @@ def _stated(solution: Path) -> dict[str, str]:
     document = read_json(solution, InvalidSolutionError, "a solution file or a dnn-partitioning split")
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         return {}
-    return {key: document[key] for key in ("cluster", "objective") if isinstance(document.get(key), str)}
+    stated = {key: document[key] for key in ("cluster", "objective") if isinstance(document.get(key), str)}
+    pipeline = document.get("pipeline")
+    return stated | (pipeline if isinstance(pipeline, dict) else {})
