@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import datasets
-from ...errors import InvalidProblemError, InvalidSolutionError, unknown_id
+from ...errors import InvalidProblemError, InvalidSolutionError
 from ...graphs import Cluster, CostModel, Graph
 from ...problems import Objective, Placement, PlacementProblem
+from ..arguments import one_of, refuse_parts_of_a_problem
 from .blocks import Blocks
 
 DEFAULT_GRAPH = "example/rnn-train"
@@ -39,13 +40,10 @@ def read_problem(
         InvalidProblemError: A problem and a part of one are given.
         UnknownIdError: An unknown graph, device profile or objective.
     """
-    parts = {"graph": graph, "cluster": cluster, "objective": objective, "costs": costs}
-    given = [name for name, value in parts.items() if value is not None]
     if problem is not None:
-        if given:
-            raise InvalidProblemError(
-                f"problem= and {given[0]}= are both given; a problem brings its own {given[0]}"
-            )
+        refuse_parts_of_a_problem(
+            {"graph": graph, "cluster": cluster, "objective": objective, "costs": costs}
+        )
         return problem
     if not isinstance(graph, Graph):
         imported = datasets.read(str(graph or DEFAULT_GRAPH))
@@ -58,17 +56,6 @@ def read_problem(
     if objective is not None:
         chosen["objective"] = objective
     return PlacementProblem(graph, cluster, **chosen)
-
-
-def one_of(what: str, given: str, known: tuple[str, ...]) -> str:
-    """Checks a choice.
-
-    Raises:
-        UnknownIdError: It is none of the known ones.
-    """
-    if given not in known:
-        raise unknown_id(what, str(given), list(known))
-    return given
 
 
 def read_observation(mode: str, observation: str | None, pad_to: tuple[int, int] | None) -> str:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +15,10 @@ from ...outcome import Outcome
 from ...problems import Objective, Placement, PlacementProblem, program_order
 from ...problems.grouping import assign
 from ..actions import read_choice, read_choices
+from ..arguments import one_of
+from ..environment import ProblemEnv
+from ..observers import Observer, warn_of_large_rollouts
+from ..rewards import Reward, dense_reward, terminal_reward
 from . import viewer
 from .arguments import (
     DEFAULT_GROUPS,
@@ -25,7 +27,6 @@ from .arguments import (
     MOST_SINGLE_OPS,
     ORDERS,
     REWARDS,
-    one_of,
     read_initial,
     read_observation,
     read_problem,
@@ -34,15 +35,12 @@ from .arguments import (
 from .blocks import build_blocks
 from .estimate import Estimate, build_channels
 from .features import Units
-from .observation import DictObserver, GraphObserver, NodeObserver, Observer, Tables
-from .reward import Reward, dense_reward, improvement_reward, reference_of, score, terminal_reward
+from .observation import DictObserver, GraphObserver, NodeObserver, Tables
+from .reward import improvement_reward, reference_of, score
 from .types import PlacementState
 
-#: Steps that Stable-Baselines3's PPO keeps by default, and the memory for them past which a warning is due.
-ROLLOUT_STEPS, ROLLOUT_WARNING_BYTES = 2_048, 2_000_000_000
 
-
-class GraphPlacementEnv(gymnasium.Env[Any, Any]):
+class GraphPlacementEnv(ProblemEnv[PlacementState]):
     """Place the ops of a computation graph on the devices of a cluster, for the shortest step.
 
     ## Description
@@ -238,11 +236,6 @@ class GraphPlacementEnv(gymnasium.Env[Any, Any]):
     * v0: Initial version (opgym 0.1.0), on version 1 of the simulator's semantics.
     """
 
-    metadata: dict[str, Any] = {  # noqa: RUF012, Gymnasium declares it as an instance's
-        "render_modes": ["rgb_array", "ansi"],
-        "render_fps": 10,
-    }
-
     def __init__(
         self,
         graph: Graph | str | Path | None = None,
@@ -316,65 +309,7 @@ class GraphPlacementEnv(gymnasium.Env[Any, Any]):
         self._state = state
         return self._observer.observe(state), self._info(state)
 
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Takes one decision; see the class for what an illegal action does, and a step after the end."""
-        state = self._current()
-        if state.over:
-            gymnasium.logger.warn("step() after the end of the episode changes nothing; call reset() first")
-            return self._observer.observe(state), 0.0, True, False, self._info(state)
-        before = state.potential
-        if self.mode == "sequential":
-            self._decide(state, action)
-        elif self.mode == "one_shot":
-            self._decide_all(state, action)
-        else:
-            self._revise(state, action)
-        episode_return = None
-        if state.over and state.outcome is not None:
-            episode_return = state.baseline - score(state.outcome, self.reference)
-        reward = self._reward(before, state.potential, episode_return)
-        return self._observer.observe(state), reward, state.over, False, self._info(state)
-
-    def render(self) -> Any:
-        """Draws the state: ``uint8 [height, width, 3]``, or text; ``None`` without a render mode."""
-        if self.render_mode is None:
-            gymnasium.logger.warn(
-                "render() without a render mode; make the environment with render_mode='rgb_array'"
-            )
-            return None
-        state = self._current()
-        picture = viewer.Picture(self.problem, self._blocks, state, self._total_steps, self._solution(state))
-        return picture.rgb_array() if self.render_mode == "rgb_array" else picture.ansi()
-
     # --- beyond Gymnasium
-
-    def action_masks(self) -> NDArray[np.bool_]:
-        """Which actions are legal now, for sb3-contrib's MaskablePPO; equal to ``info["action_mask"]``."""
-        return self._mask(self._current()).astype(np.bool_)
-
-    def fork(self) -> PlacementState:
-        """A copy of the state of the episode, for tree search; costs microseconds, not an episode."""
-        return self._current().copy()
-
-    def restore(self, state: PlacementState) -> tuple[Any, dict[str, Any]]:
-        """Goes back to a state that :meth:`fork` gave; it may be restored any number of times.
-
-        Args:
-            state: From this environment or an equal one (same problem, groups and mode).
-
-        Returns:
-            Observation and info of that state.
-
-        Raises:
-            InvalidSolutionError: The state is of an environment with other groups or devices.
-        """
-        if (len(state.device), len(state.estimate.free_ns)) != (self.num_groups, len(self.problem.cluster)):
-            raise InvalidSolutionError(
-                f"the state is about {len(state.device)} groups on {len(state.estimate.free_ns)} devices; "
-                f"this environment has {self.num_groups} on {len(self.problem.cluster)}"
-            )
-        self._state = state.copy()
-        return self._observer.observe(self._state), self._info(self._state)
 
     @property
     def num_groups(self) -> int:
@@ -392,6 +327,17 @@ class GraphPlacementEnv(gymnasium.Env[Any, Any]):
         return np.array(self._current().device, np.int64)[self.groups]
 
     # --- the three games
+
+    def _advance(self, state: PlacementState, action: Any) -> None:
+        if self.mode == "sequential":
+            self._decide(state, action)
+        elif self.mode == "one_shot":
+            self._decide_all(state, action)
+        else:
+            self._revise(state, action)
+
+    def _return_of(self, state: PlacementState, outcome: Outcome) -> float:
+        return state.baseline - score(outcome, self.reference)
 
     def _decide(self, state: PlacementState, action: Any) -> None:
         """``sequential``: the group goes to the chosen device, for good."""
@@ -497,10 +443,15 @@ class GraphPlacementEnv(gymnasium.Env[Any, Any]):
             info["device"] = tuple(self.device.tolist())
         return info
 
-    def _current(self) -> PlacementState:
-        if self._state is None:
-            raise gymnasium.error.ResetNeeded("the environment has no state yet; call reset() first")
-        return self._state
+    def _picture(self, state: PlacementState) -> viewer.Picture:
+        return viewer.Picture(self.problem, self._blocks, state, self._total_steps, self._solution(state))
+
+    def _refuse_foreign(self, state: PlacementState) -> None:
+        if (len(state.device), len(state.estimate.free_ns)) != (self.num_groups, len(self.problem.cluster)):
+            raise InvalidSolutionError(
+                f"the state is about {len(state.device)} groups on {len(state.estimate.free_ns)} devices; "
+                f"this environment has {self.num_groups} on {len(self.problem.cluster)}"
+            )
 
     # --- arguments that need more than a look
 
@@ -527,20 +478,17 @@ class GraphPlacementEnv(gymnasium.Env[Any, Any]):
             return terminal_reward
         return improvement_reward if self.mode == "refine" else dense_reward
 
-    def _read_observer(self, kind: str, tables: Tables, pad_to: tuple[int, int] | None) -> Observer:
-        observer: Observer
+    def _read_observer(
+        self, kind: str, tables: Tables, pad_to: tuple[int, int] | None
+    ) -> Observer[PlacementState]:
+        observer: Observer[PlacementState]
         if kind == "node":
             observer = NodeObserver(tables)
         elif kind == "dict":
             observer = DictObserver(self.problem, tables, pad_to)
         else:
             observer = GraphObserver(self.problem, tables)
-        rollout = observer.nbytes * ROLLOUT_STEPS
-        if rollout > ROLLOUT_WARNING_BYTES:
-            warnings.warn(
-                f"one {kind!r} observation has {observer.nbytes:,} bytes: a rollout buffer of "
-                f"{ROLLOUT_STEPS} steps needs {rollout / 1e9:.1f} GB for each environment; use fewer steps, "
-                "coarser groups such as groups='metis:64', or observation='node'",
-                stacklevel=3,
-            )
+        warn_of_large_rollouts(
+            kind, observer.nbytes, "coarser groups such as groups='metis:64', or observation='node'"
+        )
         return observer

@@ -4,30 +4,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...graphs import DIRECTIONS, VARIABLE, Cluster, Graph
 from ...problems import PlacementProblem
+from ..fields import Field, Float32, clipped
+from ..paths import longest_paths
 from .blocks import Blocks
-
-Float32 = NDArray[np.float32]
 
 #: Times past this many units are clipped; what is compared between devices is a delay, whose smallest value
 #: is 0.
 LIMIT = 16.0
-
-
-class Field(NamedTuple):
-    """One number of an observation."""
-
-    name: str
-    low: float
-    high: float
-    unit: str
-    meaning: str
 
 
 #: Units. A *reference* is the time of all work on the fastest single device; a *mean block* is the
@@ -193,31 +182,6 @@ def edge_features(
     return np.stack([writer, reader], axis=1).astype(np.int32), clipped(values, EDGE_FIELDS)
 
 
-def longest_paths(
-    graph: Graph, cost_ns: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    """Longest path before each op and from its start to the end, and over all, with free transfers.
-
-    Args:
-        graph: The graph.
-        cost_ns: Time of each op, ``[ops] int64``.
-
-    Returns:
-        ``depth [ops] int64``, ``rank [ops] int64`` (the op itself included), the critical path; ns.
-    """
-    cost = cost_ns.tolist()
-    producer, consumer, _ = (a.tolist() for a in graph.edges)
-    depth, below = [0] * graph.num_ops, [0] * graph.num_ops
-    for u, v in zip(producer, consumer, strict=True):  # ascending by consumer: depth[u] is final
-        depth[v] = max(depth[v], depth[u] + cost[u])
-    descending = np.argsort(-graph.edges[0], kind="stable").tolist()
-    for e in descending:  # descending by producer: below[consumer] is final
-        u, v = producer[e], consumer[e]
-        below[u] = max(below[u], below[v] + cost[v])
-    rank = np.array(below, np.int64) + cost_ns
-    return np.array(depth, np.int64), rank, int(rank.max())
-
-
 def op_families(graph: Graph) -> NDArray[np.int64]:
     """Position in ``FAMILIES`` of each op's kind, ``[ops]``; -1: none of them."""
     code = [FAMILIES.index(VARIABLE) if kind == VARIABLE else family_of(kind) for kind in graph.kinds]
@@ -243,9 +207,3 @@ def mean_transfer_ns(cluster: Cluster, size_bytes: NDArray[np.float64]) -> NDArr
     latency = cluster.latency_ns[apart].mean()
     per_byte = (1e9 / cluster.bytes_per_second[apart]).mean()
     return np.asarray(latency + size_bytes * per_byte)
-
-
-def clipped(values: NDArray[np.float64], columns: tuple[Field, ...]) -> Float32:
-    """Values ``[..., fields]`` within the bounds of their fields, as float32."""
-    low, high = np.array([f.low for f in columns]), np.array([f.high for f in columns])
-    return np.clip(values, low, high).astype(np.float32)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from gymnasium import spaces
@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from ...errors import InvalidProblemError
 from ...problems import PlacementProblem
+from ..fields import Field, Float32, bounds, box, clipped, padded
+from ..observers import dict_nbytes
 from .blocks import Blocks
 from .features import (
     DEVICE_FIELDS,
@@ -18,15 +20,12 @@ from .features import (
     GROUP_FIELDS,
     LIMIT,
     PROGRESS,
-    Field,
     Units,
-    clipped,
     edge_features,
     group_features,
 )
 from .types import PlacementState
 
-Float32 = NDArray[np.float32]
 Int32 = NDArray[np.int32]
 
 #: Fields of a group that stand for each device once: its time there, and whether it may run there.
@@ -46,7 +45,7 @@ class Tables:
         self.allowed: list[list[bool]] = blocks.allowed.tolist()
         self.allowed_devices = [[d for d, ok in enumerate(row) if ok] for row in self.allowed]
         self.groups = group_features(problem, blocks, units)
-        self._low, self._high = _bounds(DEVICE_FIELDS * len(self.devices))
+        self._low, self._high = bounds(DEVICE_FIELDS * len(self.devices))
         self._none = [0.0] * len(self.devices)
 
     def device_rows(self, state: PlacementState) -> Float32:
@@ -116,31 +115,6 @@ class Tables:
         return shares
 
 
-class Observer(Protocol):
-    """Turns a state into an observation: fresh arrays every time."""
-
-    nbytes: int
-
-    @property
-    def space(self) -> spaces.Space[Any]:
-        """The space of the observations."""
-        ...
-
-    def observe(self, state: PlacementState) -> Any:
-        """The observation of a state, an element of ``space``."""
-        ...
-
-
-def _bounds(columns: tuple[Field, ...]) -> tuple[Float32, Float32]:
-    return np.array([f.low for f in columns], np.float32), np.array([f.high for f in columns], np.float32)
-
-
-def _box(shape: tuple[int, ...], columns: tuple[Field, ...]) -> spaces.Box:
-    """A float32 box ``[..., fields]`` with the bounds of its fields."""
-    low, high = (np.broadcast_to(b, (*shape, len(columns))) for b in _bounds(columns))
-    return spaces.Box(low, high, dtype=np.float32)
-
-
 class NodeObserver:
     """A vector about the group to decide and each device, of one length for any graph on as many devices.
 
@@ -153,12 +127,12 @@ class NodeObserver:
         self._tables = tables
         self._per_device = len(tables.devices) * len(DEVICE_FIELDS)
         columns = (*(DEVICE_FIELDS * len(tables.devices)), *GROUP_FIELDS, PROGRESS)
-        self.space = _box((), columns)
+        self.space = box((), columns)
         self.nbytes = 4 * len(columns)
         self._length = len(columns)
 
     def observe(self, state: PlacementState) -> Float32:
-        """See :class:`Observer`."""
+        """See :class:`~opgym.envs.observers.Observer`."""
         observation = np.zeros(self._length, np.float32)
         observation[: self._per_device] = self._tables.device_rows(state)
         if state.group >= 0:
@@ -224,30 +198,28 @@ class DictObserver:
                 "give at least as many, or coarser groups"
             )
         self._tables = tables
-        self._nodes = _padded(whole.nodes, nodes)
-        self._node_mask = _padded(np.ones(groups, np.int8), nodes)
-        self._edges = np.ascontiguousarray(_padded(whole.edges, edge_rows).T)
-        self._edge_values = _padded(whole.edge_values, edge_rows)
-        self._edge_mask = _padded(np.ones(edges, np.int8), edge_rows)
+        self._nodes = padded(whole.nodes, nodes)
+        self._node_mask = padded(np.ones(groups, np.int8), nodes)
+        self._edges = np.ascontiguousarray(padded(whole.edges, edge_rows).T)
+        self._edge_values = padded(whole.edge_values, edge_rows)
+        self._edge_mask = padded(np.ones(edges, np.int8), edge_rows)
         self.space = spaces.Dict(
             {
-                "nodes": _box((nodes,), whole.columns),
+                "nodes": box((nodes,), whole.columns),
                 "node_mask": spaces.Box(0, 1, (nodes,), np.int8),
                 "placement": spaces.Box(-1, devices - 1, (nodes,), np.int32),
                 "edges": spaces.Box(0, max(nodes - 1, 1), (2, edge_rows), np.int32),
-                "edge_features": _box((edge_rows,), EDGE_FIELDS),
+                "edge_features": box((edge_rows,), EDGE_FIELDS),
                 "edge_mask": spaces.Box(0, 1, (edge_rows,), np.int8),
-                "devices": _box((devices,), DEVICE_FIELDS),
+                "devices": box((devices,), DEVICE_FIELDS),
                 "current": spaces.Box(-1, nodes - 1, (1,), np.int32),
-                "progress": _box((), (PROGRESS,)),
+                "progress": box((), (PROGRESS,)),
             }
         )
-        self.nbytes = sum(
-            int(np.prod(s.shape)) * s.dtype.itemsize for s in self.space.values() if s.shape and s.dtype
-        )
+        self.nbytes = dict_nbytes(self.space)
 
     def observe(self, state: PlacementState) -> dict[str, NDArray[Any]]:
-        """See :class:`Observer`."""
+        """See :class:`~opgym.envs.observers.Observer`."""
         placement = np.full(len(self._nodes), -1, np.int32)
         placement[: len(state.device)] = state.device
         rows = self._tables.device_rows(state)
@@ -262,13 +234,6 @@ class DictObserver:
             "current": np.array([state.group], np.int32),
             "progress": np.array([self._tables.progress(state)], np.float32),
         }
-
-
-def _padded(values: NDArray[Any], length: int) -> NDArray[Any]:
-    """Zero rows added up to ``length``."""
-    result = np.zeros((length, *values.shape[1:]), values.dtype)
-    result[: len(values)] = values
-    return result
 
 
 class GraphObserver:
@@ -289,13 +254,13 @@ class GraphObserver:
         placed, current = Field("placed", 0, 1, "flag", ""), Field("to_decide", 0, 1, "flag", "")
         columns = (*self._whole.columns, *(placed,) * devices, current, *DEVICE_FIELDS * devices, PROGRESS)
         self._shape = (len(self._whole.nodes), len(columns))
-        self.space = spaces.Graph(_box((), columns), _box((), EDGE_FIELDS))
+        self.space = spaces.Graph(box((), columns), box((), EDGE_FIELDS))
         self.nbytes = (
             4 * int(np.prod(self._shape)) + self._whole.edges.nbytes + self._whole.edge_values.nbytes
         )
 
     def observe(self, state: PlacementState) -> spaces.GraphInstance:
-        """See :class:`Observer`."""
+        """See :class:`~opgym.envs.observers.Observer`."""
         whole, nodes = self._whole, np.zeros(self._shape, np.float32)
         nodes[:, : self._placement_column] = whole.nodes
         device = np.array(state.device)

@@ -1,9 +1,8 @@
-"""Rewards: one number at the end, or differences on the way, with equal returns."""
+"""Rewards of placements: what a whole one scores, and the figure that it is divided by."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,35 +27,6 @@ def score(outcome: Outcome, reference: float) -> float:
     """
     value = outcome.value / reference
     return value if outcome.ok else value + INFEASIBLE_PENALTY + outcome.overflow_share
-
-
-class Reward(Protocol):
-    """Turns what is known before and after a step into a reward."""
-
-    def __call__(self, before: float, after: float, episode_return: float | None) -> float:
-        """Rewards one step.
-
-        Args:
-            before: Potential before the step, in units of the reference; lower is better.
-            after: Potential after it.
-            episode_return: What all rewards must sum to, at the last step; ``None`` before.
-        """
-        ...
-
-
-def terminal_reward(before: float, after: float, episode_return: float | None) -> float:
-    """Nothing until the end."""
-    return 0.0 if episode_return is None else episode_return
-
-
-def dense_reward(before: float, after: float, episode_return: float | None) -> float:
-    """What the step took off the potential; the last step settles the difference to the real return.
-
-    The potential of the empty placement is 0, so the rewards up to the last step sum to minus the potential
-    before it, and adding that back makes the sum exact (Ng, Harada and Russell 1999, "Policy invariance
-    under reward transformations").
-    """
-    return before - after if episode_return is None else before + episode_return
 
 
 def improvement_reward(before: float, after: float, episode_return: float | None) -> float:

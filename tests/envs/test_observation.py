@@ -11,6 +11,7 @@ from gymnasium.utils.env_checker import data_equivalence
 
 from opgym.datasets import example
 from opgym.envs import GraphPlacementEnv
+from opgym.envs.paths import longest_paths
 from opgym.envs.placement.features import (
     DEVICE_FIELDS,
     EDGE_FIELDS,
@@ -18,7 +19,6 @@ from opgym.envs.placement.features import (
     GROUP_FIELDS,
     PROGRESS,
     family_of,
-    longest_paths,
 )
 from opgym.errors import InvalidProblemError
 from opgym.graphs import GraphBuilder
