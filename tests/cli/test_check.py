@@ -76,6 +76,36 @@ def test_cluster_and_objective_of_the_file_are_the_defaults(
     assert "made for devices V100:0" in refused("check", "example/rnn-train", path, "--cluster", "2xP100")
 
 
+def test_the_pipeline_of_the_file_is_the_default(tmp_path: Path, rows: Callable[..., Any]) -> None:
+    path = tmp_path / "s.json"
+    made = (
+        "place",
+        "example/rnn-train",
+        "--solver",
+        "human-expert",
+        "--objective",
+        "max_load",
+        "--out",
+        path,
+    )
+    [placed] = rows(*made, "--micro-batches", 4, "--schedule", "1f1b")
+    assert rows("check", "example/rnn-train", path)["value"] == pytest.approx(placed["value"])
+    assert rows("check", "example/rnn-train", path, "--micro-batches", 1)["value"] > placed["value"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("pipeline", {"micro_batches": "x", "schedule": 3}), ("pipeline", {"cluster": 5}), ("cluster", 5),
+     ("objective", ["step_time"]), ("cluster", "99xP100"), ("devices", None), ("graph", 1)],
+)  # fmt: skip
+def test_a_damaged_file_is_refused(
+    key: str, value: object, solution: Path, refused: Callable[..., str]
+) -> None:
+    document = json.loads(solution.read_text())
+    solution.write_text(json.dumps(document | {key: value}))
+    assert refused("check", "example/rnn-train", solution, "--json")
+
+
 def test_files_that_do_not_belong_together(
     solution: Path, model: Path, published: Path, split: Path, refused: Callable[..., str]
 ) -> None:

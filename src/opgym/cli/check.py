@@ -123,6 +123,8 @@ def _stated(solution: Path) -> dict[str, Any]:
     document = read_json(solution, InvalidSolutionError, "a solution file or a dnn-partitioning split")
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         return {}
-    stated = {key: document[key] for key in ("cluster", "objective") if isinstance(document.get(key), str)}
     pipeline = document.get("pipeline")
-    return stated | (pipeline if isinstance(pipeline, dict) else {})
+    rows = document | (pipeline if isinstance(pipeline, dict) else {})
+    kinds = {"cluster": str, "objective": str, "micro_batches": int, "schedule": str}
+    # What has the wrong type is left to the reader of the file, which names it.
+    return {key: rows[key] for key, kind in kinds.items() if type(rows.get(key)) is kind}
