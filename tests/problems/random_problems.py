@@ -41,11 +41,15 @@ def random_problem(
     """
     cluster = random_cluster(rng, channel)
     b = GraphBuilder("random", in_place=bool(rng.integers(0, 2)))
-    parameters = [b.tensor(bytes=int(rng.integers(0, 60)), role="parameter") for _ in range(rng.integers(0, 3))]
+    parameters = [
+        b.tensor(bytes=int(rng.integers(0, 60)), role="parameter") for _ in range(rng.integers(0, 3))
+    ]
     variables = []
     for i in range(rng.integers(0, 3)):
         weight = b.tensor(bytes=int(rng.integers(1, 60)), role="parameter")
-        variables.append((b.op(VARIABLE, outputs=[weight], group=f"v{i}" if rng.integers(0, 2) else None), weight))
+        variables.append(
+            (b.op(VARIABLE, outputs=[weight], group=f"v{i}" if rng.integers(0, 2) else None), weight)
+        )
     readable = parameters + [weight for _, weight in variables]
     ops = int(rng.integers(1, max_ops + 1))
     for v in range(ops):
@@ -64,7 +68,11 @@ def random_problem(
             elementwise=bool(rng.integers(0, 2)),
             direction="update" if update is not None else "backward" if backward else "forward",
             update_of=None if update is None else variables[update][0],
-            group=f"v{update}" if update is not None else f"g{rng.integers(0, 3)}" if rng.random() < 0.2 else None,
+            group=f"v{update}"
+            if update is not None
+            else f"g{rng.integers(0, 3)}"
+            if rng.random() < 0.2
+            else None,
             unsupported=("slow",) if "slow" not in {cluster.devices[0].name} and rng.random() < 0.1 else (),
         )
         readable += written
@@ -74,10 +82,14 @@ def random_problem(
     return PlacementProblem(graph, cluster, objective, table, pipeline or Pipeline())
 
 
-def random_placement(rng: np.random.Generator, problem: PlacementProblem, *, crowded: bool = False) -> Placement:
+def random_placement(
+    rng: np.random.Generator, problem: PlacementProblem, *, crowded: bool = False
+) -> Placement:
     """A legal placement with random priorities or none; ``crowded`` uses few devices."""
     graph, devices = problem.graph, len(problem.cluster)
-    device = np.array([rng.choice(np.flatnonzero(row)[: 1 if crowded else devices]) for row in problem.allowed])
+    device = np.array(
+        [rng.choice(np.flatnonzero(row)[: 1 if crowded else devices]) for row in problem.allowed]
+    )
     for group in range(graph.num_groups):
         members = graph.op_group == group
         device[members] = device[members][0]
