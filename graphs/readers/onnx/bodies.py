@@ -123,7 +123,7 @@ def lower_bodies(outer: Lowering, step: Step) -> None:
         types.append(kind)
     if guessed:
         meaning.remarks.append(f"largest possible shape taken for {', '.join(guessed)}")
-    step.types = [(kind, None) for kind in types]
+    step.types, step.signature = [(kind, None) for kind in types], None
     outputs = outer.define_outputs(step)
     read = [v.storage for v in step.inputs if v is not None]
     read += [s for body in meaning.bodies for s in body.taken]
@@ -341,10 +341,14 @@ def _unknown_meaning(outer: Lowering, step: Step) -> _Meaning:
             1 for info in graph.input if info.name not in {t.name for t in graph.initializer}
         )
         bodies.append(_lower(outer, name, graph, _body_inputs(outer, graph, types, step.where), step.where))
+    try:
+        outer.context.inference.infer(step, {})
+        types = [kind for kind, _ in step.types]
+    except ImportFailedError:  # its rule, if it has one, does not understand these bodies
+        types = [UNKNOWN] * len(step.node.output)
     everything = _Body("all", LoweredGraph(ops=[op for body in bodies for op in body.graph.ops]))
     if step.kind not in outer.context.costs:
         outer.context.missing_cost[step.kind] += 1
-    types = [UNKNOWN] * len(step.node.output)
     return _Meaning(
         types, types, 1, everything, bodies, ["what it does with its bodies is unknown: counted once"]
     )

@@ -19,7 +19,7 @@ from .options import FlopRule, ImportOptions, ShapeSpec
 from .shapes import ShapeInference
 from .splice import splice_ifs
 from .steps import Context
-from .types import LoweredGraph, Storage, TensorType, Value, kind_of
+from .types import LoweredGraph, Storage, Value, kind_of
 
 
 def read_onnx(
@@ -110,17 +110,11 @@ def _walk(proto: ModelProto, model: LoadedModel, options: ImportOptions) -> _Wal
     inference = ShapeInference(opsets, proto.ir_version, options.trust)
     context = Context(inference, dims, given, options.costs, model.folder)
     inputs = [
-        _input(info.name, kind, info.type) for info, kind in zip(dims.inputs, dims.input_types, strict=True)
+        Value(kind, Storage(info.name, kind, role="input"))
+        for info, kind in zip(dims.inputs, dims.input_types, strict=True)
     ]
     lowering = Lowering(context, proto.graph, inputs)
     return _Walk(context, lowering.run(), lowering.folded)
-
-
-def _input(name: str, kind: TensorType, proto: object) -> Value:
-    from onnx import TypeProto
-
-    kept = proto if kind.container and isinstance(proto, TypeProto) else None
-    return Value(kind, Storage(name, kind, role="input"), proto=kept)
 
 
 def _report(

@@ -13,6 +13,7 @@ from onnx.shape_inference import InferenceError
 
 from ....errors import ImportFailedError
 from .constants import data_proto
+from .guards import unsound
 from .types import UNDEFINED, UNKNOWN, Dims, TensorType, Value, from_proto, literal_size
 
 if TYPE_CHECKING:
@@ -61,11 +62,9 @@ class ShapeInference:
                 inferred one.
         """
         signature = _signature(step.node, step.inputs)
-        inferred = None if signature is None else self._known.get(signature)
+        inferred = self._known.get(signature)
         if inferred is None:
-            inferred = self._infer(step)
-            if signature is not None:
-                self._known[signature] = inferred
+            inferred = self._known[signature] = self._infer(step)
         step.types, step.signature = inferred, signature
         if any(name in declared for name in step.node.output):
             step.types = []
@@ -105,6 +104,9 @@ class ShapeInference:
         nothing: list[Inferred] = [(UNKNOWN, None)] * len(node.output)
         if schema is None or any(v is not None and _is_untyped(v.type) for v in inputs):
             return nothing
+        reason = unsound(node, [None if v is None else v.type for v in inputs])
+        if reason is not None:
+            raise ImportFailedError(f"{step.where} is malformed: {reason}")
         types: dict[str, TypeProto] = {}
         data = {}
         for name, value in zip(node.input, inputs, strict=True):
@@ -115,7 +117,7 @@ class ShapeInference:
                     data[name] = contents
         try:
             outputs = onnx.shape_inference.infer_node_outputs(
-                schema, node, types, data, opset_imports=self._imports, ir_version=self._ir_version
+                schema, _explicit(node), types, data, opset_imports=self._imports, ir_version=self._ir_version
             )
         except (InferenceError, ValidationError) as error:
             if self._trust == "declared":
@@ -137,10 +139,8 @@ class ShapeInference:
         return [(UNKNOWN if p is None else from_proto(p, name, literal_size), p) for p, name in found]
 
 
-def _signature(node: NodeProto, inputs: Sequence[Value | None]) -> Signature | None:
+def _signature(node: NodeProto, inputs: Sequence[Value | None]) -> Signature:
     """What the types of a node's outputs follow from: nets repeat themselves, and inference is slow."""
-    if any(v is not None and v.type.container for v in inputs):
-        return None
     return (
         node.op_type,
         node.domain,
@@ -161,6 +161,16 @@ def _find_schema(op_type: str, domain: str, version: int) -> OpSchema | None:
             return schema
         version = schema.since_version - 1
     return None
+
+
+def _explicit(node: NodeProto) -> NodeProto:
+    """A node with its defaults written out where onnx's inference overlooks them (1.23: two-sided STFT)."""
+    if node.op_type != "STFT" or any(a.name == "onesided" for a in node.attribute):
+        return node
+    copy = NodeProto()
+    copy.CopyFrom(node)
+    copy.attribute.append(onnx.helper.make_attribute("onesided", 1))
+    return copy
 
 
 def _is_untyped(kind: TensorType) -> bool:

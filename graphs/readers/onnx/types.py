@@ -60,12 +60,12 @@ class TensorType:
     Attributes:
         element: ONNX's element type, 0 where unknown.
         dims: Sizes, ``None`` for an unknown one; ``None`` for an unknown rank.
-        container: ``"sequence"``, ``"optional"``, ``"map"``, ...; empty for a tensor.
+        container: The type as the file writes it, for a sequence, an optional or a map; empty for a tensor.
     """
 
     element: int = UNDEFINED
     dims: Dims | None = None
-    container: str = ""
+    container: bytes = b""
 
     @property
     def shape(self) -> tuple[int, ...] | None:
@@ -75,10 +75,12 @@ class TensorType:
         return self.dims  # type: ignore[return-value]
 
     def __str__(self) -> str:
-        dims = (
-            "unknown rank" if self.dims is None else ",".join("?" if d is None else str(d) for d in self.dims)
-        )
-        return f"{self.container}{DTYPES.get(self.element, UNKNOWN_DTYPE)}[{dims}]"
+        if self.container:
+            return str(TypeProto.FromString(self.container).WhichOneof("value"))
+        dims = "unknown rank"
+        if self.dims is not None:
+            dims = ",".join("?" if d is None else str(d) for d in self.dims)
+        return f"{DTYPES.get(self.element, UNKNOWN_DTYPE)}[{dims}]"
 
 
 UNKNOWN = TensorType()
@@ -90,7 +92,7 @@ def from_proto(proto: TypeProto, tensor: str, size: DimSize) -> TensorType:
     if which is None:
         return UNKNOWN
     if which != "tensor_type":
-        return TensorType(container=which.removesuffix("_type"))
+        return TensorType(container=proto.SerializeToString())
     body = proto.tensor_type
     dims = tuple(size(d) for d in body.shape.dim) if body.HasField("shape") else None
     return TensorType(element_type(body.elem_type, tensor), dims)
@@ -104,7 +106,10 @@ def literal_size(dim: Any) -> int | None:
 
 
 def to_proto(kind: TensorType) -> TypeProto:
-    """Writes the type of a tensor (a container's type is kept as it came)."""
+    """Writes a type."""
+    if kind.container:
+        container: TypeProto = TypeProto.FromString(kind.container)
+        return container
     proto = TypeProto()
     proto.tensor_type.elem_type = kind.element
     if kind.dims is not None:
