@@ -111,19 +111,18 @@ def _balanced_work(units: NDArray[np.float64], count: NDArray[np.float64]) -> fl
     best = bound(price)
     if len(count) == 1:
         return best
-    for _ in range(2):
-        for c in range(len(count)):
+    for _ in range(1 if len(count) == 2 else 2):
+        for c in range(1, len(count)):  # only ratios of prices matter
             low, high = -14.0, 14.0  # log2 of the price: a device 16,000 times slower hardly counts
-            for _ in range(24):
+            while high - low > 1e-3:
                 left, right = low + (high - low) / 3, high - (high - low) / 3
                 values = []
                 for exponent in (left, right):
                     trial = price.copy()
                     trial[c] = 2.0**exponent
-                    value = bound(trial)
-                    values.append(value)
-                    if value > best:
-                        best, price = value, trial
+                    values.append(bound(trial))
+                    if values[-1] > best:
+                        best, price = values[-1], trial
                 low, high = (left, high) if values[0] < values[1] else (low, right)
     return best * (1 - 1e-12)  # prices are no whole numbers: rounding must not lift the bound
 

@@ -91,7 +91,7 @@ def _pieces(
     parents: list[list[int]] = [[] for _ in range(ops)]
     for u, v in zip(producer.tolist(), consumer.tolist(), strict=True):
         parents[v].append(u)
-    visit = _visits(device, len(host), parents)
+    visit = _visits(device, host, parents)
     on_host = host[device]
     label = np.where(on_host, len(host) * (visit.max() + 1) + np.arange(ops), visit * len(host) + device)
     piece = _numbered_by_first_op(label)
@@ -113,19 +113,23 @@ def _numbered_by_first_op(label: NDArray[np.int64]) -> NDArray[np.int64]:
     return rank[inverse]
 
 
-def _visits(device: NDArray[Any], devices: int, parents: Sequence[Sequence[int]]) -> NDArray[np.int64]:
-    """How often a path to an op has left its device and come back, at most, ``[ops] int64``."""
+def _visits(
+    device: NDArray[Any], host: NDArray[np.bool_], parents: Sequence[Sequence[int]]
+) -> NDArray[np.int64]:
+    """In how many separate visits a path to an op has been on its accelerator, at most; 0 on CPUs, ``[ops]``."""
     home = device.tolist()
-    next_visit = np.zeros((len(home), devices), np.int64)  # of an op on that device fed by this op
-    own = np.zeros(len(home), np.int64)
-    for v, before in enumerate(parents):
-        d = home[v]
-        row = next_visit[v]
-        if before:
-            np.maximum.reduce(next_visit[before], axis=0, out=row)
-            own[v] = max(own[u] if home[u] == d else next_visit[u, d] for u in before)
-        row[d] = own[v] + 1
-    return own
+    visit = [0] * len(home)
+    for d in np.unique(device[~host[device]]).tolist():
+        visits = [0] * len(home)  # to this accelerator, on the way to each op
+        for v, before in enumerate(parents):
+            most = 0
+            if home[v] == d:
+                for u in before:
+                    most = max(most, visits[u] if home[u] == d else visits[u] + 1)
+                visits[v] = visit[v] = max(most, 1)
+            elif before:
+                visits[v] = max([visits[u] for u in before])
+    return np.array(visit, np.int64)
 
 
 def _cut_cycles(
