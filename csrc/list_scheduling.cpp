@@ -229,8 +229,12 @@ class EarliestTaskFirst {
         return true;
     }
     void wake() {
-        const Ledger& ledger = schedule_.ledger();
+        Ledger& ledger = schedule_.ledger();
         for (int d = 0; d < devices_; ++d) {
+            if (ledger.settled()[d]) {
+                ledger.settled()[d] = 0;
+                park_anew(d);
+            }
             if (!ledger.freed()[d]) continue;
             while (!parked_[d].empty()) {
                 const Parked parked = parked_[d].top();
@@ -240,6 +244,19 @@ class EarliestTaskFirst {
                 }
                 parked_[d].pop();
             }
+        }
+    }
+    void park_anew(int device) {
+        if (parked_[device].empty()) return;
+        ParkedQueue old;
+        std::swap(old, parked_[device]);
+        for (; !old.empty(); old.pop()) {
+            const int32_t op = old.top().op;
+            if (!waiting(op, device)) continue;
+            if (schedule_.ledger().overflow_bytes(op, device) > 0)
+                parked_[device].push({schedule_.ledger().added_bytes(op, device), op});
+            else
+                enqueue(op, device);
         }
     }
     Choice least_overfull() {

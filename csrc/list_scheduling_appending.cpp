@@ -98,6 +98,7 @@ int64_t AppendingSchedule::resource_free_ns(int resource, int device) const {
     const int source = resource - kFirstSource;
     if (platform_.channel == Channel::link)
         return link_free_ns_[static_cast<size_t>(source) * platform_.num_devices + device];
+    if (platform_.channel == Channel::port) return std::max(send_free_ns_[source], receive_free_ns_[device]);
     return send_free_ns_[source];
 }
 

@@ -36,8 +36,8 @@ class AppendingSchedule {
     // not attract every op. 0 everywhere on equal devices.
     int64_t slowdown_ns(int32_t op, int device) const { return platform_.cost_ns(op, device) - fastest_ns_[op]; }
     Arrival arrival(int32_t op, int device);
-    // The resources that can hold up an op on a device: the device itself, its receive port, and the send port or link
-    // of each source.
+    // The resources that can hold up an op on a device: the device itself, its receive port, and the way from each
+    // source (both ports, the send port, or the link).
     int num_resources() const { return 2 + platform_.num_devices; }
     static constexpr int kDevice = 0, kReceivePort = 1, kFirstSource = 2;
     int64_t resource_free_ns(int resource, int device) const;

@@ -20,7 +20,8 @@ Ledger::Ledger(const Graph& graph, const Platform& platform, const PlanRequest& 
       device_(graph.num_ops, kNowhere),
       first_copy_(graph.num_tensors, -1),
       committed_bytes_(platform.num_devices, 0),
-      freed_(platform.num_devices, 0) {
+      freed_(platform.num_devices, 0),
+      settled_(platform.num_devices, 0) {
     const int32_t units = graph.num_ops ? *std::max_element(unit_.begin(), unit_.end()) + 1 : 0;
     unit_device_.assign(units, kNowhere);
     unit_variable_bytes_.assign(units, 0);
@@ -105,6 +106,8 @@ void Ledger::place_unit(int32_t unit, int device) {
     if (unit_device_[unit] != kNowhere) return;
     unit_device_[unit] = static_cast<int16_t>(device);
     committed_bytes_[device] += unit_variable_bytes_[unit];
+    // Elsewhere its readers would bring copies now instead of the whole unit.
+    if (unit_variable_bytes_[unit] > 0) std::fill(settled_.begin(), settled_.end(), 1);
     for (int32_t i = unit_variable_ptr_[unit]; i < unit_variable_ptr_[unit + 1]; ++i)
         device_[unit_variable_[i]] = static_cast<int16_t>(device);
 }
@@ -120,7 +123,10 @@ void Ledger::place(int32_t op, int device) {
     place_unit(unit_[op], device);
     device_[op] = static_cast<int16_t>(device);
     for (int32_t t : graph_.inputs(op)) {
-        if (graph_.is_source(t) && copy_ready_ns(t, device) < 0) add_copy(t, device, 0);
+        if (graph_.is_source(t) && copy_ready_ns(t, device) < 0) {
+            add_copy(t, device, 0);
+            settled_[device] = 1;
+        }
         if (--undecided_readers_[t] == 0) release(t);
     }
     for (int32_t t = graph_.output_ptr[op]; t < graph_.output_ptr[op + 1]; ++t)

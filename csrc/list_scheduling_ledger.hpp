@@ -56,6 +56,9 @@ class Ledger {
     std::vector<uint8_t> finish();
     // Devices on which memory was freed by the last place().
     const std::vector<uint8_t>& freed() const { return freed_; }
+    // Devices to which other ops may add less than before, because variables found a home or source tensors came:
+    // since the flag was last cleared.
+    std::vector<uint8_t>& settled() { return settled_; }
 
    private:
     struct Copy {
@@ -80,7 +83,7 @@ class Ledger {
     std::vector<int32_t> first_copy_;                         // [tensors]
     std::vector<Copy> copies_;
     std::vector<int64_t> committed_bytes_;
-    std::vector<uint8_t> freed_;
+    std::vector<uint8_t> freed_, settled_;
     std::vector<uint16_t> link_class_;        // [devices, devices]; empty if there are too many different links
     std::vector<int64_t> class_transfer_ns_;  // [link classes, tensors]
 };
