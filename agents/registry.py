@@ -77,7 +77,7 @@ def make(name: str, **options: Any) -> AnySolver:
         UnknownIdError: An unknown name or option, with the nearest ones.
     """
     cls = solver_class(name)
-    known = [f.name for f in fields(cls) if f.init] if is_dataclass(cls) else []
+    known: list[str] = [f.name for f in fields(cls) if f.init] if is_dataclass(cls) else []
     for option in options:
         if option not in known:
             error: UnknownIdError = unknown_id(f"option of solver {name!r}", option, known)

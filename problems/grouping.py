@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pymetis
@@ -14,6 +14,7 @@ from ..graphs import Graph
 from .placement import PlacementProblem
 
 Int32 = NDArray[np.int32]
+_Scalar = TypeVar("_Scalar", bound=np.generic)
 
 _METIS = re.compile(r"metis:(\d+)")
 #: METIS adds weights up in machine integers; scaled to these totals nothing can overflow.
@@ -90,7 +91,7 @@ def _given(graph: Graph, labels: NDArray[np.generic]) -> Int32:
     return groups
 
 
-def of_units(values: NDArray[np.generic], unit: Int32) -> NDArray[np.generic]:
+def of_units(values: NDArray[_Scalar], unit: Int32) -> NDArray[_Scalar]:
     """The value of each unit's first op, ``[units]``, from values of ops ``[ops]``."""
     first = np.empty(int(unit.max(initial=-1)) + 1, np.int64)
     first[unit[::-1]] = np.arange(len(unit) - 1, -1, -1)

@@ -67,4 +67,5 @@ def random_units(allowed: NDArray[np.bool_], rng: np.random.Generator) -> NDArra
     choices = allowed.sum(axis=1)
     pick = (rng.random(len(allowed)) * choices).astype(np.int64)
     nth = np.cumsum(allowed, axis=1) > np.minimum(pick, choices - 1)[:, None]
-    return nth.argmax(axis=1).astype(np.uint8)
+    device: NDArray[np.uint8] = nth.argmax(axis=1).astype(np.uint8)
+    return device

@@ -87,7 +87,8 @@ def _chunks(problem: PlacementProblem, count: int) -> Int32:
         time[:] = 1
         total = time.sum()
     middle = np.cumsum(time) - time / 2
-    return np.minimum(middle * count // total, count - 1).astype(np.int32)
+    chunk: Int32 = np.minimum(middle * count // total, count - 1).astype(np.int32)
+    return chunk
 
 
 def _with_backward(graph: Graph, block: Int32) -> Int32:

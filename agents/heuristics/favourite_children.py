@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,10 +115,34 @@ def _solve(graph: Graph, cost_ns: Int64, edges: OpEdges, joined: NDArray[np.bool
     sinks = np.flatnonzero(children == 0)
     row_of_sink = count + len(many_children) + len(many_parents) + np.arange(len(sinks))
     of_parent, of_child = e[row_of_parent[i] >= 0], e[row_of_child[j] >= 0]
-    rows = [e, e, e, row_of_parent[i[of_parent]], row_of_child[j[of_child]], row_of_sink, row_of_sink]
-    columns = [e, start + i, start + j, of_parent, of_child, start + sinks, np.full(len(sinks), makespan)]
+    rows: list[NDArray[Any]] = [
+        e,
+        e,
+        e,
+        row_of_parent[i[of_parent]],
+        row_of_child[j[of_child]],
+        row_of_sink,
+        row_of_sink,
+    ]
+    columns: list[NDArray[Any]] = [
+        e,
+        start + i,
+        start + j,
+        of_parent,
+        of_child,
+        start + sinks,
+        np.full(len(sinks), makespan),
+    ]
     sink_ones = np.ones(len(sinks))
-    values = [transfer, one, -one, -np.ones(len(of_parent)), -np.ones(len(of_child)), sink_ones, -sink_ones]
+    values: list[NDArray[np.float64]] = [
+        transfer,
+        one,
+        -one,
+        -np.ones(len(of_parent)),
+        -np.ones(len(of_child)),
+        sink_ones,
+        -sink_ones,
+    ]
     bound = np.concatenate(
         [-time[i], 1.0 - children[many_children], 1.0 - parents[many_parents], -time[sinks]]
     )

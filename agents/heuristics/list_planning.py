@@ -20,7 +20,8 @@ _ATTEMPTS = 6
 def mean_cost_ns(problem: PlacementProblem) -> Int64:
     """Time of each op, averaged over the devices that support it, ``[ops] int64``."""
     cost = np.where(problem.allowed, problem.cost_ns, 0).sum(axis=1, dtype=np.float64)
-    return np.round(cost / problem.allowed.sum(axis=1)).astype(np.int64)
+    mean: Int64 = np.round(cost / problem.allowed.sum(axis=1)).astype(np.int64)
+    return mean
 
 
 def mean_transfer_ns(problem: PlacementProblem) -> Int64:
@@ -30,8 +31,9 @@ def mean_transfer_ns(problem: PlacementProblem) -> Int64:
     if cluster.channel == "free" or not apart.any():
         return np.zeros(problem.graph.num_tensors, np.int64)
     seconds_per_byte = (1.0 / cluster.bytes_per_second[apart]).mean()
-    mean = cluster.latency_ns[apart].mean() + problem.graph.tensor_bytes * (1e9 * seconds_per_byte)
-    return np.round(mean).astype(np.int64)
+    ns = cluster.latency_ns[apart].mean() + problem.graph.tensor_bytes * (1e9 * seconds_per_byte)
+    mean: Int64 = np.round(ns).astype(np.int64)
+    return mean
 
 
 def mean_upward_rank(problem: PlacementProblem) -> Int64:

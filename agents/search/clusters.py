@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,7 +89,7 @@ def _combined(columns: tuple[NDArray[np.int64], ...]) -> Int32:
     return label
 
 
-def _level(name: str, unit: Int32, label: Int32) -> Level:
+def _level(name: str, unit: Int32, label: NDArray[Any]) -> Level:
     """Clusters of units; a unit whose ops have several labels belongs to that of its first op."""
     first = np.unique(unit, return_index=True)[1]
     label = np.unique(label[first], return_inverse=True)[1].ravel()
