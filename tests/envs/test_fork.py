@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-import time
 
 import numpy as np
 import pytest
@@ -96,17 +95,3 @@ def env_at_step_two() -> tuple[object, ...]:
     env.reset(seed=0)
     env.step(1)
     return env.step(0)
-
-
-def test_fork_is_far_cheaper_than_replaying() -> None:
-    env = GraphPlacementEnv(example.rnn_train(steps=60))  # 700 ops
-    env.reset()
-    started = time.process_time()
-    for step in range(env.num_groups - 1):
-        env.step(step % 2)
-    replay = time.process_time() - started
-    state = env.fork()
-    started = time.process_time()
-    for _ in range(20):
-        env.restore(state)
-    assert (time.process_time() - started) / 20 < replay / 20
