@@ -1,20 +1,25 @@
-"""The independent checker: judges a placement again, by other code than evaluation uses.
+"""The independent checker: judges a placement or an order again, by other code than evaluation uses.
 
-Legality is looked up op by op, simulated objectives are computed from an audited timeline, analytic ones from
-their definitions with plain sets. It is slow on purpose: a reader can hold every line against the text that
-it implements.
+Legality is looked up op by op, simulated objectives are computed from an audited timeline, the peak of an order
+from the lifetimes of its tensors, analytic objectives from their definitions with plain sets. It is slow on
+purpose: a reader can hold every line against the text that it implements.
 """
 
 from __future__ import annotations
 
+from typing import overload
+
 import numpy as np
 
 from ..errors import OpgymError
+from ..graphs import VARIABLE, Graph
 from ..outcome import Outcome, Verdict
 from .objectives import Objective
 from .placement import Placement, PlacementProblem
 from .plain_latency import plain_latency_ns
+from .plain_order import plain_order_memory
 from .plain_pipeline import plain_pipeline
+from .scheduling import Order, SchedulingProblem
 from .timeline_audit import timeline_faults
 
 _NS_PER_MS = 1e6
@@ -24,19 +29,70 @@ class AuditError(OpgymError):
     """A simulated run breaks the rules of the simulator: a defect of opgym, which should be reported."""
 
 
-def check(problem: PlacementProblem, placement: Placement) -> Outcome:
-    """Recomputes the outcome of a placement from scratch.
+@overload
+def check(problem: PlacementProblem, solution: Placement) -> Outcome: ...
+
+
+@overload
+def check(problem: SchedulingProblem, solution: Order) -> Outcome: ...
+
+
+def check(problem: PlacementProblem | SchedulingProblem, solution: Placement | Order) -> Outcome:
+    """Recomputes the outcome of a solution from scratch.
 
     Args:
         problem: The problem.
-        placement: Any placement, legal or not.
+        solution: Any placement or order, legal or not.
 
     Returns:
-        What :meth:`PlacementProblem.evaluate` should have said: the same value, verdict and overflow.
+        What the problem's ``evaluate`` should have said: the same value, verdict and overflow.
 
     Raises:
         AuditError: The simulator produced an impossible timeline.
     """
+    if isinstance(problem, SchedulingProblem):
+        assert isinstance(solution, Order)
+        return _check_order(problem, solution)
+    assert isinstance(solution, Placement)
+    return _check_placement(problem, solution)
+
+
+def _check_order(problem: SchedulingProblem, order: Order) -> Outcome:
+    graph = problem.graph
+    expected = [op for op in range(graph.num_ops) if graph.kind(op) != VARIABLE]
+    if np.shape(order.op) != (len(expected),):
+        reason = f"the order has shape {np.shape(order.op)}; expected ({len(expected)},)"
+        return Outcome(float("inf"), problem.unit, Verdict.WRONG_LENGTH, details={"reason": reason})
+    listed = np.asarray(order.op).tolist()
+    reason = _illegal_order(graph, expected, listed)
+    if reason:
+        return Outcome(float("inf"), problem.unit, Verdict.ILLEGAL_ORDER, details={"reason": reason})
+    resident = {int(t) for t in graph.input_tensor if graph.tensor_producer[t] < 0}
+    for op in set(range(graph.num_ops)) - set(expected):
+        resident.update(graph.outputs(op))
+    resident_bytes = sum(int(graph.tensor_bytes[tensor]) for tensor in resident)
+    peak = max([0, *plain_order_memory(graph, listed)])
+    details = {"peak_bytes": [peak + resident_bytes], "resident_bytes": [resident_bytes]}
+    return Outcome(float(peak), problem.unit, details=details)
+
+
+def _illegal_order(graph: Graph, expected: list[int], listed: list[object]) -> str:
+    """Why a list of the right length is no order of these ops; empty if it is one."""
+    wanted, done = set(expected), set[int]()
+    for op in listed:
+        if isinstance(op, bool) or not isinstance(op, int) or op not in wanted:
+            return f"{op!r} is no op to order"
+        if op in done:
+            return f"op {op} runs twice"
+        for tensor in graph.inputs(op).tolist():
+            producer = int(graph.tensor_producer[tensor])
+            if producer in wanted and producer not in done:
+                return f"op {op} runs before op {producer}, whose output it reads"
+        done.add(op)
+    return ""
+
+
+def _check_placement(problem: PlacementProblem, placement: Placement) -> Outcome:
     verdict, reason = _legality(problem, placement)
     unit = problem.objective.unit
     if verdict is not Verdict.OK:

@@ -1,4 +1,4 @@
-"""Solution files: a placement as versioned JSON with a closed schema.
+"""Solution files: a placement or an order as versioned JSON with a closed schema.
 
 A file names the graph (by fingerprint) and the devices that it was made for, and is refused for others. What
 it claims about its value is kept for people and never believed. Splits of the dnn-partitioning repository
@@ -7,90 +7,112 @@ it claims about its value is kept for people and never believed. Splits of the d
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ImportFailedError, InvalidSolutionError
 from ..graphs import Cluster
-from ..graphs.atomic import write_text
 from ..graphs.closed_json import Row, read_json
 from ..graphs.readers.dnn_partitioning import Split, node_ids, parse_split
-from ..outcome import Outcome, Verdict
+from ..outcome import Outcome
 from .host_transfers import is_host
 from .objectives import Objective
 from .pipeline import SCHEDULES
 from .placement import Placement, PlacementProblem
+from .scheduling import Order, SchedulingProblem
+from .solution_rows import MAX_ROWS, Format, integers
 
 FORMAT = "opgym.placement"
-VERSION = 1
-_KEYS = (
-    "format",
-    "version",
-    "graph",
-    "cluster",
-    "devices",
-    "objective",
-    "pipeline",
-    "device",
-    "priority",
-    "transfer_priority",
-    "claim",
+ORDER_FORMAT = "opgym.order"
+_PLACEMENT_FILE = Format(
+    FORMAT,
+    1,
+    ("cluster", "devices", "objective", "pipeline", "device", "priority", "transfer_priority"),
+    "places",
 )
+_ORDER_FILE = Format(ORDER_FORMAT, 1, ("order",), "orders")
 #: JSON has no infinity; priorities do.
 _INFINITIES = {"inf": math.inf, "-inf": -math.inf}
-_MAX_ROWS = 10_000_000
+
+
+@overload
+def save(
+    path: str | os.PathLike[str],
+    problem: PlacementProblem,
+    solution: Placement,
+    outcome: Outcome | None = None,
+) -> None: ...
+
+
+@overload
+def save(
+    path: str | os.PathLike[str],
+    problem: SchedulingProblem,
+    solution: Order,
+    outcome: Outcome | None = None,
+) -> None: ...
 
 
 def save(
     path: str | os.PathLike[str],
-    problem: PlacementProblem,
-    placement: Placement,
+    problem: PlacementProblem | SchedulingProblem,
+    solution: Placement | Order,
     outcome: Outcome | None = None,
 ) -> None:
-    """Writes a placement atomically.
+    """Writes a placement or an order atomically.
 
     Args:
         path: Where to.
         problem: The problem that it solves.
-        placement: The solution.
+        solution: The solution.
         outcome: Its outcome, written as a claim.
 
     Raises:
         InvalidSolutionError: A priority is NaN.
         OSError: The folder is missing or not writable, or the disk is full; ``path`` is as it was before.
     """
-    document = {
-        "format": FORMAT,
-        "version": VERSION,
-        "graph": {"fingerprint": problem.graph.fingerprint, "name": problem.graph.name},
+    if isinstance(solution, Order):
+        _ORDER_FILE.write(path, problem.graph, {"order": np.asarray(solution.op).tolist()}, outcome)
+        return
+    assert isinstance(problem, PlacementProblem)
+    rows = {
         "cluster": problem.cluster.name,
         "devices": list(problem.cluster.device_names),
         "objective": problem.objective.value,
         "pipeline": None if problem.pipeline.micro_batches is None else asdict(problem.pipeline),
-        "device": np.asarray(placement.device).tolist(),
-        "priority": _numbers(placement.priority, "priority"),
-        "transfer_priority": _numbers(placement.transfer_priority, "transfer_priority"),
-        "claim": None if outcome is None else _claim(outcome),
+        "device": np.asarray(solution.device).tolist(),
+        "priority": _numbers(solution.priority, "priority"),
+        "transfer_priority": _numbers(solution.transfer_priority, "transfer_priority"),
     }
-    write_text(path, json.dumps(document, allow_nan=False) + "\n")
+    _PLACEMENT_FILE.write(path, problem.graph, rows, outcome)
 
 
-def load(path: str | os.PathLike[str], problem: PlacementProblem) -> Placement:
-    """Reads a placement for a problem.
+@overload
+def load(path: str | os.PathLike[str], problem: PlacementProblem) -> Placement: ...
 
-    A readable file may still hold an illegal placement (a wrong length, a device that does not exist); that
+
+@overload
+def load(path: str | os.PathLike[str], problem: SchedulingProblem) -> Order: ...
+
+
+def load(path: str | os.PathLike[str], problem: PlacementProblem | SchedulingProblem) -> Placement | Order:
+    """Reads a placement or an order for a problem.
+
+    A readable file may still hold an illegal solution (a wrong length, a device that does not exist); that
     is for the evaluation to say.
 
     Raises:
         InvalidSolutionError: The file cannot be read, is no solution, or is one of another graph or cluster.
     """
+    if isinstance(problem, SchedulingProblem):
+        document = read_json(path, InvalidSolutionError, "a solution file")
+        return Order(integers(_ORDER_FILE.read(document, path, problem.graph), "order"))
     document = read_json(path, InvalidSolutionError, "a solution file or a dnn-partitioning split")
     if isinstance(document, dict) and "format" not in document and "fpgas" in document:
         return _placement_of_split(_split(document, path, problem), path, problem)
@@ -121,11 +143,6 @@ def load_with_problem(
     return problem, _placement_of_file(document, path, problem)
 
 
-def _claim(outcome: Outcome) -> dict[str, Any]:
-    value = outcome.value if math.isfinite(outcome.value) else None
-    return {"value": value, "unit": outcome.unit, "verdict": outcome.verdict.value}
-
-
 def _numbers(values: NDArray[Any] | None, name: str) -> list[Any] | None:
     """Nested lists with infinities as text."""
     if values is None:
@@ -141,35 +158,18 @@ def _numbers(values: NDArray[Any] | None, name: str) -> list[Any] | None:
 
 
 def _placement_of_file(document: Any, path: str | os.PathLike[str], problem: PlacementProblem) -> Placement:
-    if isinstance(document, dict) and document.get("format") == FORMAT and document.get("version") != VERSION:
-        raise InvalidSolutionError(
-            f"{path}: is version {document.get('version')!r:.40} of {FORMAT}; "
-            f"this opgym reads version {VERSION}"
-        )
-    row = Row(document, f"{path}:", InvalidSolutionError, _KEYS)
-    if row.get("format") != FORMAT:
-        row.refuse(f"has format {row.get('format')!r:.60}; expected {FORMAT!r}")
-    graph = Row(row.get("graph"), f"{path}: graph", InvalidSolutionError, ("fingerprint", "name"))
-    graph.text("name")
-    fingerprint = graph.text("fingerprint")
-    if fingerprint != problem.graph.fingerprint:
-        row.refuse(
-            f"places the graph with fingerprint {fingerprint:.12}..., "
-            f"not {problem.graph.fingerprint:.12}... ({problem.graph!r}); "
-            "give the model, and the dims, that it was made for"
-        )
+    row = _PLACEMENT_FILE.read(document, path, problem.graph)
     row.text("cluster")  # for people, and for a command to start from; the devices decide
-    made_for = [str(name) for name in row.rows("devices", _MAX_ROWS)]
+    made_for = [str(name) for name in row.rows("devices", MAX_ROWS)]
     if made_for != list(problem.cluster.device_names):
         given = ", ".join(problem.cluster.device_names)
         row.refuse(f"was made for devices {', '.join(made_for)[:200]}, not {given}; give the same cluster")
     if row.text("objective") not in [objective.value for objective in Objective]:
         row.refuse(f"names objective {row.text('objective')!r:.60}; there is no such objective")
     _check_pipeline(row.get("pipeline"), path)
-    _check_claim(row.get("claim"), path)
     return Placement(
-        _integers(row, "device"),
-        None if row.get("priority") is None else _floats(row, "priority", row.rows("priority", _MAX_ROWS)),
+        integers(row, "device"),
+        None if row.get("priority") is None else _floats(row, "priority", row.rows("priority", MAX_ROWS)),
         None if row.get("transfer_priority") is None else _matrix(row, "transfer_priority"),
     )
 
@@ -181,25 +181,6 @@ def _check_pipeline(pipeline: Any, path: str | os.PathLike[str]) -> None:
     row.integer("micro_batches", 1, 2**31)
     if row.text("schedule") not in SCHEDULES:
         row.refuse(f"has schedule {row.text('schedule')!r:.60}; expected one of {', '.join(SCHEDULES)}")
-
-
-def _check_claim(claim: Any, path: str | os.PathLike[str]) -> None:
-    if claim is None:
-        return
-    row = Row(claim, f"{path}: claim", InvalidSolutionError, ("value", "unit", "verdict"))
-    if row.get("value") is not None:
-        row.number("value", -math.inf, math.inf)
-    row.text("unit")
-    if row.text("verdict") not in [verdict.value for verdict in Verdict]:
-        row.refuse(f"has verdict {row.text('verdict')!r:.60}; there is no such verdict")
-
-
-def _integers(row: Row, key: str) -> NDArray[np.int64]:
-    values = row.rows(key, _MAX_ROWS)
-    for position, value in enumerate(values):
-        if isinstance(value, bool) or not isinstance(value, int) or not -(2**63) <= value < 2**63:
-            row.refuse(f"has {key}[{position}] = {value!r:.60}; expected a whole number")
-    return np.array(values, np.int64)
 
 
 def _floats(row: Row, key: str, values: list[Any]) -> NDArray[np.float64]:
@@ -216,7 +197,7 @@ def _floats(row: Row, key: str, values: list[Any]) -> NDArray[np.float64]:
 
 
 def _matrix(row: Row, key: str) -> NDArray[np.float64]:
-    rows = row.rows(key, _MAX_ROWS)
+    rows = row.rows(key, MAX_ROWS)
     for position, values in enumerate(rows):
         if not isinstance(values, list) or len(values) != len(rows[0]):
             row.refuse(f"has a {key}[{position}] that is no list as long as the first")
