@@ -1,4 +1,4 @@
-"""Solvers that build a placement in one pass; one file per method."""
+"""Solvers that build a placement or an order in one pass; one file per method."""
 
 # isort: skip_file
 # Importing registers, and the order of registration is the order of tables: cheap ones first.
@@ -11,6 +11,7 @@ from .critical_path import CriticalPath
 from .m_etf import MEtf
 from .heft import Heft
 from .m_sct import MSct
+from . import orders
 
 __all__ = [
     "BestOfRandom",
@@ -22,4 +23,5 @@ __all__ = [
     "MTopo",
     "Metis",
     "SingleDevice",
+    "orders",
 ]
