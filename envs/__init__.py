@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from gymnasium.envs.registration import register, registry
 
 if TYPE_CHECKING:
     from .placement import GraphPlacementEnv
+    from .scheduling import OpSchedulingEnv
 
-__all__ = ["ENTRY_POINTS", "GraphPlacementEnv", "register_environments"]
+__all__ = ["ENTRY_POINTS", "GraphPlacementEnv", "OpSchedulingEnv", "register_environments"]
 
 #: Every environment, by id. An id's version goes up whenever its behaviour changes.
-ENTRY_POINTS = {"GraphPlacement-v0": "opgym.envs.placement:GraphPlacementEnv"}
+ENTRY_POINTS = {
+    "GraphPlacement-v0": "opgym.envs.placement:GraphPlacementEnv",
+    "OpScheduling-v0": "opgym.envs.scheduling:OpSchedulingEnv",
+}
 
 
 def register_environments() -> None:
@@ -25,8 +30,8 @@ def register_environments() -> None:
 def __getattr__(name: str) -> Any:
     # Environments load what they need (graphs, problems, METIS) when they are first used, not with `import
     # opgym`.
-    if name == "GraphPlacementEnv":
-        from .placement import GraphPlacementEnv
-
-        return GraphPlacementEnv
+    for entry_point in ENTRY_POINTS.values():
+        module, _, class_name = entry_point.partition(":")
+        if name == class_name:
+            return getattr(import_module(module), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,8 +1,8 @@
-"""The numbers of an observation: their names, bounds and meanings, and the boxes and paddings made of them."""
+"""The numbers of an observation: their names, bounds and meanings, and the boxes made of them."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from gymnasium import spaces
@@ -36,10 +36,3 @@ def clipped(values: NDArray[np.float64], columns: tuple[Field, ...]) -> Float32:
     """Values ``[..., fields]`` within the bounds of their fields, as float32."""
     low, high = np.array([f.low for f in columns]), np.array([f.high for f in columns])
     return np.clip(values, low, high).astype(np.float32)
-
-
-def padded(values: NDArray[Any], length: int) -> NDArray[Any]:
-    """Zero rows added up to ``length``."""
-    result = np.zeros((length, *values.shape[1:]), values.dtype)
-    result[: len(values)] = values
-    return result

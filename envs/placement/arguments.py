@@ -12,7 +12,7 @@ from ... import datasets
 from ...errors import InvalidProblemError, InvalidSolutionError
 from ...graphs import Cluster, CostModel, Graph
 from ...problems import Objective, Placement, PlacementProblem
-from ..arguments import one_of, refuse_parts_of_a_problem
+from ..arguments import one_of, positive_integer, refuse_needless_padding, refuse_parts_of_a_problem
 from .blocks import Blocks
 
 DEFAULT_GRAPH = "example/rnn-train"
@@ -70,8 +70,7 @@ def read_observation(mode: str, observation: str | None, pad_to: tuple[int, int]
         raise InvalidProblemError(
             "observation='node' is about one group and mode='one_shot' decides on all; use 'dict' or 'graph'"
         )
-    if pad_to is not None and chosen != "dict":
-        raise InvalidProblemError(f"pad_to={pad_to} needs observation='dict'; {chosen!r} is not padded")
+    refuse_needless_padding(pad_to, chosen)
     return chosen
 
 
@@ -88,11 +87,7 @@ def read_steps(mode: str, steps: int | None, initial: object, num_groups: int) -
         return num_groups if mode == "sequential" else 1
     if steps is None:
         return num_groups
-    if not isinstance(steps, (int, np.integer)) or isinstance(steps, bool) or steps < 1:
-        raise InvalidProblemError(
-            f"steps={steps!r}; expected a positive integer, the decisions of an episode"
-        )
-    return int(steps)
+    return positive_integer("steps", steps, "the decisions of an episode")
 
 
 def read_initial(

@@ -9,10 +9,10 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from ...errors import InvalidProblemError
 from ...problems import PlacementProblem
-from ..fields import Field, Float32, bounds, box, clipped, padded
+from ..fields import Field, Float32, bounds, box, clipped
 from ..observers import dict_nbytes
+from ..padding import PaddedGraph, graph_instance
 from .blocks import Blocks
 from .features import (
     DEVICE_FIELDS,
@@ -189,28 +189,23 @@ class DictObserver:
     """
 
     def __init__(self, problem: PlacementProblem, tables: Tables, pad_to: tuple[int, int] | None) -> None:
-        whole = whole_graph(problem, tables)
-        groups, edges, devices = len(whole.nodes), len(whole.edges), len(tables.devices)
-        nodes, edge_rows = pad_to or (groups, max(edges, 1))  # no library likes an axis of length 0
-        if nodes < groups or edge_rows < edges:
-            raise InvalidProblemError(
-                f"pad_to={pad_to} is too small for this graph: {groups} groups, {edges} edges between them; "
-                "give at least as many, or coarser groups"
-            )
+        whole, devices = whole_graph(problem, tables), len(tables.devices)
         self._tables = tables
-        self._nodes = padded(whole.nodes, nodes)
-        self._node_mask = padded(np.ones(groups, np.int8), nodes)
-        self._edges = np.ascontiguousarray(padded(whole.edges, edge_rows).T)
-        self._edge_values = padded(whole.edge_values, edge_rows)
-        self._edge_mask = padded(np.ones(edges, np.int8), edge_rows)
+        self._graph = PaddedGraph(
+            whole.nodes,
+            whole.columns,
+            whole.edges,
+            whole.edge_values,
+            EDGE_FIELDS,
+            pad_to,
+            "groups",
+            ", or coarser groups",
+        )
+        nodes = self._graph.num_nodes
         self.space = spaces.Dict(
             {
-                "nodes": box((nodes,), whole.columns),
-                "node_mask": spaces.Box(0, 1, (nodes,), np.int8),
+                **self._graph.spaces,
                 "placement": spaces.Box(-1, devices - 1, (nodes,), np.int32),
-                "edges": spaces.Box(0, max(nodes - 1, 1), (2, edge_rows), np.int32),
-                "edge_features": box((edge_rows,), EDGE_FIELDS),
-                "edge_mask": spaces.Box(0, 1, (edge_rows,), np.int8),
                 "devices": box((devices,), DEVICE_FIELDS),
                 "current": spaces.Box(-1, nodes - 1, (1,), np.int32),
                 "progress": box((), (PROGRESS,)),
@@ -220,16 +215,12 @@ class DictObserver:
 
     def observe(self, state: PlacementState) -> dict[str, NDArray[Any]]:
         """See :class:`~opgym.envs.observers.Observer`."""
-        placement = np.full(len(self._nodes), -1, np.int32)
+        placement = np.full(self._graph.num_nodes, -1, np.int32)
         placement[: len(state.device)] = state.device
         rows = self._tables.device_rows(state)
         return {
-            "nodes": self._nodes.copy(),
-            "node_mask": self._node_mask.copy(),
+            **self._graph.arrays(),
             "placement": placement,
-            "edges": self._edges.copy(),
-            "edge_features": self._edge_values.copy(),
-            "edge_mask": self._edge_mask.copy(),
             "devices": rows.reshape(-1, len(DEVICE_FIELDS)),
             "current": np.array([state.group], np.int32),
             "progress": np.array([self._tables.progress(state)], np.float32),
@@ -270,6 +261,4 @@ class GraphObserver:
             nodes[state.group, self._current_column] = 1
             nodes[state.group, self._current_column + 1 : -1] = self._tables.device_rows(state)
         nodes[:, -1] = self._tables.progress(state)
-        if len(whole.edges) == 0:
-            return spaces.GraphInstance(nodes, None, None)
-        return spaces.GraphInstance(nodes, whole.edge_values.copy(), whole.edges.copy())
+        return graph_instance(nodes, whole.edges, whole.edge_values)

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import gymnasium
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import data_equivalence
@@ -87,13 +86,6 @@ def test_step_after_the_end_changes_nothing(mode: str, action: Any) -> None:
     assert data_equivalence(observation, last, exact=True)
     assert data_equivalence(again, info, exact=True)
     assert env.reset(seed=0)[1]["illegal_actions"] == 0
-
-
-def test_nothing_before_reset() -> None:
-    env = GraphPlacementEnv(random_graph(0))
-    for call in (lambda: env.step(0), env.render if env.render_mode else env.fork, env.action_masks):
-        with pytest.raises(gymnasium.error.ResetNeeded, match="reset"):
-            call()
 
 
 @pytest.mark.parametrize("mode", ["sequential", "one_shot", "refine"])

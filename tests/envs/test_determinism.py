@@ -4,27 +4,36 @@ import hashlib
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium
 import numpy as np
 import pytest
 
-import opgym  # noqa: F401, registers the environments
 from opgym.datasets import example
+from opgym.envs import ENTRY_POINTS
 
-MODES = [("sequential", "node"), ("refine", "node"), ("one_shot", "dict")]
+from .instances import random_graph
+
+GAMES = [
+    ("GraphPlacement-v0", {"mode": "sequential", "observation": "node", "groups": "metis:20"}),
+    (
+        "GraphPlacement-v0",
+        {"mode": "refine", "observation": "node", "groups": "metis:20", "initial": "random"},
+    ),
+    ("GraphPlacement-v0", {"mode": "one_shot", "observation": "dict", "groups": "metis:20"}),
+    ("OpScheduling-v0", {"action": "slot", "observation": "node"}),
+    ("OpScheduling-v0", {"action": "op", "observation": "dict"}),
+]
 
 PROGRAM = """
 import hashlib, sys
 import gymnasium, numpy as np, opgym
 
-def digest_of_play(mode, observation, seed, episodes=3):
+def digest_of_play(environment_id, options, seed, episodes=3):
     digest = hashlib.sha256()
-    options = {"mode": mode, "observation": observation, "groups": "metis:20"}
-    if mode == "refine":
-        options["initial"] = "random"
-    env = gymnasium.make("GraphPlacement-v0", **options)
+    env = gymnasium.make(environment_id, **options)
     env.action_space.seed(seed)
     seen, info = env.reset(seed=seed)
     for _ in range(episodes):
@@ -34,7 +43,8 @@ def digest_of_play(mode, observation, seed, episodes=3):
                 digest.update(array.tobytes())
             digest.update(repr((reward, info["action_mask"].tolist())).encode())
             seen, reward, over, _, info = env.step(env.action_space.sample())
-        digest.update(repr((reward, info["outcome"].value, info["device"])).encode())
+        solution = info["device"] if "device" in info else info["order"]
+        digest.update(repr((reward, info["outcome"].value, solution)).encode())
         seen, info = env.reset()
     return digest.hexdigest()
 """
@@ -44,12 +54,14 @@ exec(PROGRAM, _module)
 digest_of_play = _module["digest_of_play"]
 
 
-@pytest.mark.parametrize(("mode", "observation"), MODES)
-def test_two_processes_play_alike(mode: str, observation: str) -> None:
-    here = digest_of_play(mode, observation, 7)
-    assert here == digest_of_play(mode, observation, 7)
-    assert here != digest_of_play(mode, observation, 8)
-    program = PROGRAM + f"print(digest_of_play({mode!r}, {observation!r}, 7))"
+@pytest.mark.parametrize(
+    ("environment_id", "options"), GAMES, ids=["-".join((i, *o.values())) for i, o in GAMES]
+)
+def test_two_processes_play_alike(environment_id: str, options: dict[str, str]) -> None:
+    here = digest_of_play(environment_id, options, 7)
+    assert here == digest_of_play(environment_id, options, 7)
+    assert here != digest_of_play(environment_id, options, 8)
+    program = PROGRAM + f"print(digest_of_play({environment_id!r}, {options!r}, 7))"
     for hash_seed in ("0", "12345"):
         environment = os.environ | {"PYTHONHASHSEED": hash_seed}
         there = subprocess.run(
@@ -63,10 +75,19 @@ def test_two_processes_play_alike(mode: str, observation: str) -> None:
         assert there.stdout.strip() == here
 
 
-def make() -> gymnasium.Env[Any, Any]:
-    return gymnasium.make(
-        "GraphPlacement-v0", graph=example.load("two-branch"), mode="refine", initial="random"
-    )
+#: One game of every environment; where its start can be random, it is.
+INSTANCES: dict[str, dict[str, Any]] = {
+    "GraphPlacement-v0": {"graph": example.load("two-branch"), "mode": "refine", "initial": "random"},
+    "OpScheduling-v0": {"graph": random_graph(0)},
+}
+
+
+def maker(environment_id: str, **options: Any) -> Callable[[], gymnasium.Env[Any, Any]]:
+    return lambda: gymnasium.make(environment_id, **options)
+
+
+def test_every_environment_has_an_instance() -> None:
+    assert set(INSTANCES) == {environment_id for environment_id, _ in GAMES} == set(ENTRY_POINTS)
 
 
 def trajectories(vector: gymnasium.vector.VectorEnv[Any, Any, Any], actions: np.ndarray) -> list[list[bytes]]:
@@ -82,7 +103,9 @@ def trajectories(vector: gymnasium.vector.VectorEnv[Any, Any, Any], actions: np.
 
 
 @pytest.mark.parametrize("workers", [1, 4])
-def test_vector_environments_play_alike(workers: int) -> None:
+@pytest.mark.parametrize("environment_id", INSTANCES)
+def test_vector_environments_play_alike(environment_id: str, workers: int) -> None:
+    make = maker(environment_id, **INSTANCES[environment_id])
     actions = np.random.default_rng(0).integers(
         2, size=(4, 40)
     )  # past the end of an episode: resets included
@@ -94,10 +117,9 @@ def test_vector_environments_play_alike(workers: int) -> None:
 
 
 @pytest.mark.parametrize("observation", ["dict", "graph"])
-def test_async_equals_sync_for_whole_graphs(observation: str) -> None:
-    def whole() -> gymnasium.Env[Any, Any]:
-        return gymnasium.make("GraphPlacement-v0", graph=example.load("two-branch"), observation=observation)
-
+@pytest.mark.parametrize("environment_id", INSTANCES)
+def test_async_equals_sync_for_whole_graphs(environment_id: str, observation: str) -> None:
+    whole = maker(environment_id, graph=example.load("two-branch"), observation=observation)
     shared = {"shared_memory": False} if observation == "graph" else {}
     one = gymnasium.vector.SyncVectorEnv([whole] * 2)
     two = gymnasium.vector.AsyncVectorEnv([whole] * 2, **shared)

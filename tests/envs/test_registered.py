@@ -100,6 +100,123 @@ def test_pickled_environment_continues_alike(environment_id: str) -> None:
         assert data_equivalence(env.step(action), twin.step(action), exact=True)
 
 
+#: What no environment takes for an action, whatever it decides.
+NO_ACTIONS = [
+    -1,
+    10**6,
+    2.0,
+    np.float32(0),
+    None,
+    "0",
+    True,
+    [0],
+    2**70,
+    float("nan"),
+    np.array([]),
+    np.array([0, 1]),
+]
+
+
+@pytest.mark.parametrize("action", NO_ACTIONS, ids=repr)
+def test_illegal_actions_count_and_take_the_first_legal_one(environment_id: str, action: object) -> None:
+    env, twin = (gymnasium.make(environment_id).unwrapped for _ in range(2))
+    env.reset(seed=0), twin.reset(seed=0)
+    first = int(np.flatnonzero(twin.action_masks())[0])
+    got, expected = env.step(action), twin.step(first)
+    assert (got[4].pop("illegal_actions"), expected[4].pop("illegal_actions")) == (1, 0)
+    assert data_equivalence(got, expected, exact=True)
+
+
+@pytest.mark.parametrize(
+    "action", [0, np.int64(0), np.uint8(0), np.array(0), np.array([0]), np.array([[0]])], ids=repr
+)
+def test_integers_of_any_kind_are_actions(environment_id: str, action: object) -> None:
+    env = gymnasium.make(environment_id).unwrapped
+    env.reset(seed=0)
+    assert env.action_masks()[0]
+    assert env.step(action)[4]["illegal_actions"] == 0
+
+
+@pytest.mark.parametrize("action", [-1, 2, 2.0, np.int64(0), np.array([3]), None, [0, 1]], ids=repr)
+def test_step_after_the_end_changes_nothing(environment_id: str, action: object) -> None:
+    env = gymnasium.make(environment_id).unwrapped
+    env.reset(seed=0)
+    terminated = False
+    while not terminated:
+        last, _, terminated, _, info = env.step(0)
+    with pytest.warns(UserWarning, match="after the end"):
+        observation, reward, terminated, truncated, again = env.step(action)
+    assert (reward, terminated, truncated) == (0.0, True, False)
+    assert data_equivalence((observation, again), (last, info), exact=True)
+    assert info["action_mask"].all()
+    assert env.reset(seed=0)[1]["illegal_actions"] == 0
+
+
+def test_masks_are_of_the_current_state(environment_id: str) -> None:
+    env = gymnasium.make(environment_id).unwrapped
+    env.action_space.seed(1)
+    _, info = env.reset(seed=0)
+    terminated = False
+    while not terminated:
+        mask = info["action_mask"]
+        assert mask.dtype == np.int8
+        assert mask.shape == (env.action_space.n,)
+        assert mask.any()
+        assert env.action_masks().dtype == np.bool_
+        assert np.array_equal(env.action_masks(), mask)
+        before = info["illegal_actions"]
+        action = int(env.action_space.sample(mask))
+        mask[:] = 0  # the caller's copy
+        _, _, terminated, _, info = env.step(action)
+        assert info["illegal_actions"] == before
+
+
+def test_nothing_before_reset(environment_id: str) -> None:
+    env = gymnasium.make(environment_id, render_mode="ansi").unwrapped
+    for call in (lambda: env.step(0), env.render, env.fork, env.action_masks):
+        with pytest.raises(gymnasium.error.ResetNeeded, match="reset"):
+            call()
+
+
+def test_restored_states_replay(environment_id: str) -> None:
+    env = gymnasium.make(environment_id).unwrapped
+    env.action_space.seed(0)
+    env.reset(seed=0)
+    for _ in range(5):
+        seen = env.step(env.action_space.sample())
+    state, values = env.fork(), set()
+    for _ in range(3):  # each time another future, then back
+        assert data_equivalence(env.restore(state), (seen[0], seen[4]), exact=True)
+        terminated = False
+        while not terminated:
+            _, _, terminated, _, info = env.step(env.action_space.sample())
+        values.add(info["outcome"].value)
+    assert len(values) > 1
+
+
+def test_dense_and_terminal_rewards_have_one_return(environment_id: str) -> None:
+    returns = {}
+    for reward in ("dense", "terminal"):
+        env = gymnasium.make(environment_id, reward=reward).unwrapped
+        env.action_space.seed(3)
+        env.reset(seed=0)
+        rewards, terminated = [], False
+        while not terminated:
+            _, received, terminated, _, info = env.step(env.action_space.sample())
+            rewards.append(received)
+        returns[reward] = sum(rewards)
+        assert np.count_nonzero(rewards) > 1 if reward == "dense" else not any(rewards[:-1])
+        assert sum(rewards) == pytest.approx(-info["outcome"].value / env.reference, rel=1e-12)
+    assert returns["dense"] == pytest.approx(returns["terminal"], rel=1e-12)
+
+
+def test_without_a_render_mode_render_warns(environment_id: str) -> None:
+    env = gymnasium.make(environment_id).unwrapped
+    env.reset()
+    with pytest.warns(UserWarning, match="render_mode"):
+        assert env.render() is None
+
+
 def test_every_render_mode(environment_id: str) -> None:
     for mode in gymnasium.make(environment_id).unwrapped.metadata["render_modes"]:
         env = gymnasium.make(environment_id, render_mode=mode)

@@ -4,7 +4,6 @@ import subprocess
 import sys
 
 import numpy as np
-import pytest
 
 from opgym.datasets import example
 from opgym.envs import GraphPlacementEnv
@@ -98,13 +97,6 @@ def test_rendering_does_not_change_the_episode() -> None:
     env, twin = play_half("rgb_array"), play_half("ansi")
     env.render(), twin.render(), twin.render()
     assert np.array_equal(env.step(1)[0], twin.step(1)[0])
-
-
-def test_without_a_mode_render_warns() -> None:
-    env = GraphPlacementEnv(example.load("two-branch"))
-    env.reset()
-    with pytest.warns(UserWarning, match="render_mode"):
-        assert env.render() is None
 
 
 def test_no_plotting_library_is_loaded() -> None:

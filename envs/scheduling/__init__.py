@@ -1,0 +1,6 @@
+"""``OpScheduling-v0``: in which order one device runs its ops."""
+
+from .env import OpSchedulingEnv
+from .types import SchedulingState
+
+__all__ = ["OpSchedulingEnv", "SchedulingState"]
