@@ -2,20 +2,16 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
-
-#include "graph.hpp"
-#include "platform.hpp"
-#include "ranking.hpp"
 
 namespace opgym {
 
 struct Candidate {
-    const uint8_t* device;         // [ops]
-    const int32_t* rank;           // [ops]
-    const int32_t* order;          // [ops]
-    int64_t* makespan_ns;          // out [1]
-    int64_t* dynamic_peak_bytes;   // out [devices]
+    const uint8_t* device;                      // [ops]
+    const int32_t* rank;                        // [ops]
+    const int32_t* order;                       // [ops]
+    int64_t* makespan_ns;                       // out [1]
+    int64_t* dynamic_peak_bytes;                // out [devices]
+    const double* transfer_priority = nullptr;  // [tensors, devices], or null; only the wide simulator reads it
 };
 
 class CandidateRunner {

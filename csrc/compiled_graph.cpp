@@ -23,11 +23,11 @@ uint32_t count_slots(const Graph& graph) {
 }  // namespace
 
 template <class Id>
-bool CompiledGraph<Id>::fits(const Graph& graph) {
+bool CompiledGraph<Id>::fits(const Graph& graph, int max_devices) {
     if (static_cast<uint64_t>(graph.num_ops) >= (1u << kRankBits)) return false;
     if (count_slots(graph) > std::numeric_limits<Id>::max()) return false;
     for (int32_t op = 0; op < graph.num_ops; ++op)
-        if (static_cast<uint32_t>(produced_inputs(graph, op)) > kMissingMask) return false;
+        if (static_cast<uint32_t>(produced_inputs(graph, op)) >> missing_bits(max_devices)) return false;
     for (int32_t t = graph.num_sources; t < graph.num_tensors; ++t)  // uses of a tensor are counted in 16 bits
         if (graph.consumers(t).size() > std::numeric_limits<uint16_t>::max() - 2 * kMaxDevices) return false;
     return true;
@@ -131,8 +131,15 @@ void CompiledGraph<Id>::lay_out_consumers(const Graph& graph) {
         if (consumers.size() <= kInline) continue;
         Extra& extra = extra_of(slot);
         extra.consumers_begin = static_cast<uint32_t>(more_consumers.size());
-        for (size_t i = kInline; i < consumers.size(); ++i)
-            more_consumers.push_back({static_cast<Id>(consumers[i]), slot_in(t, consumers[i])});
+        for (size_t i = kInline; i < consumers.size(); ++i) {
+            if (i % kInline == 0) {
+                MoreConsumers more{};
+                std::fill_n(more.op, kInline, static_cast<Id>(num_ops));
+                more_consumers.push_back(more);
+            }
+            more_consumers.back().op[i % kInline] = static_cast<Id>(consumers[i]);
+            more_consumers.back().slots |= static_cast<uint8_t>(slot_in(t, consumers[i]) << (2 * (i % kInline)));
+        }
         extra.consumers_end = static_cast<uint32_t>(more_consumers.size());
     }
 }

@@ -31,18 +31,18 @@ class CompiledGraph {
         uint32_t extra_and_slots;
 
         uint32_t extra() const { return extra_and_slots >> 8; }
-        uint32_t slot(int i) const { return (extra_and_slots >> (2 * i)) & 3; }
+        uint8_t slots() const { return static_cast<uint8_t>(extra_and_slots); }
     };
 
-    // Consumers beyond the fourth.
-    struct MoreConsumer {
-        Id op;
-        uint8_t slot;
+    // Four consumers beyond the first four, padded.
+    struct MoreConsumers {
+        Id op[kInline];
+        uint8_t slots;  // as in the low byte of extra_and_slots
     };
 
     // What most ops do not have.
     struct Extra {
-        uint32_t consumers_begin = 0, consumers_end = 0;  // in more_consumers
+        uint32_t consumers_begin = 0, consumers_end = 0;  // in more_consumers: groups of four
         // Inputs from the fourth on, in tail_inputs, if there are more than four; else empty.
         uint32_t tail_begin = 0, tail_end = 0;
         uint32_t outputs_begin = 0, outputs_end = 0;    // slots of further outputs
@@ -51,14 +51,11 @@ class CompiledGraph {
         bool pinned = false;    // the tensor of this record is never freed on its producer's device
     };
 
-    // Whether a graph keeps within the limits of Id and of the packed state of an op (see kMissingBits).
-    static bool fits(const Graph& graph);
-
-    // Packed state of an op: rank, device, number of missing inputs.
-    static constexpr int kMissingBits = 10, kDeviceBits = 4, kRankBits = 18;
-    static constexpr uint32_t kMissingMask = (1u << kMissingBits) - 1;
-    static constexpr uint32_t kDeviceMask = (1u << kDeviceBits) - 1;
-    static constexpr uint32_t kDummyDevice = kDeviceMask;
+    // Whether a graph keeps within the limits of Id and of the packed states of ops: one word of kStateBits for rank,
+    // device and missing inputs.
+    static bool fits(const Graph& graph, int max_devices);
+    static constexpr int kRankBits = sizeof(Id) == 2 ? 16 : 18;
+    static constexpr int missing_bits(int max_devices) { return 32 - kRankBits - max_devices; }
 
     CompiledGraph(const Graph& graph, const Platform& platform);
 
@@ -70,7 +67,7 @@ class CompiledGraph {
     std::vector<int64_t> slot_bytes;    // [slots]
     std::vector<Id> ready_ops;          // ops that miss nothing at the start
     std::vector<Id> variables;
-    std::vector<MoreConsumer> more_consumers;
+    std::vector<MoreConsumers> more_consumers;
     std::vector<Id> tail_inputs;
     std::vector<int32_t> slot_tensor;   // [slots] the graph's index, -1: dummy
     std::vector<Id> in_place_inputs;    // inputs whose buffer may be taken over, in order of position

@@ -22,9 +22,8 @@ void check_pointer(const std::vector<int32_t>& ptr, size_t rows, int64_t last, c
 
 Graph::Graph(GraphArrays arrays) : GraphArrays(std::move(arrays)) {
     require(!input_ptr.empty(), "input_ptr is empty; it has one entry more than there are ops");
-    // Tensor ids are packed with a 6-bit device elsewhere, and counts must fit int32.
-    constexpr size_t limit = size_t{1} << 25;
-    require(input_ptr.size() - 1 < limit && tensor_bytes.size() < limit, "a graph has at most 2^25 - 1 ops and tensors");
+    constexpr size_t limit = size_t{1} << 24;  // keys of RankSet<4>
+    require(input_ptr.size() <= limit && tensor_bytes.size() < limit, "a graph has at most 2^24 - 1 ops and tensors");
     num_ops = static_cast<int32_t>(input_ptr.size()) - 1;
     num_tensors = static_cast<int32_t>(tensor_bytes.size());
     const size_t ops = num_ops, tensors = num_tensors;

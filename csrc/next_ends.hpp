@@ -25,13 +25,15 @@ class NextEnds {
     // The smallest end time; `hits` gets a bit for each resource that has it.
     double next(uint64_t& hits) const {
 #ifdef __SSE2__
-        __m128d least = _mm_load_pd(end_);
-        for (int i = 2; i < kPadded; i += 2) least = _mm_min_pd(least, _mm_load_pd(end_ + i));
-        least = _mm_min_pd(least, _mm_unpackhi_pd(least, least));
-        least = _mm_unpacklo_pd(least, least);
+        // Halves are loaded one by one: a load of both would have to wait for the store of one that set() just did.
+        __m128d pair[kPadded / 2];
+        for (int i = 0; i < kPadded / 2; ++i) pair[i] = _mm_loadh_pd(_mm_load_sd(end_ + 2 * i), end_ + 2 * i + 1);
+        __m128d least = pair[0];
+        for (int i = 1; i < kPadded / 2; ++i) least = _mm_min_pd(least, pair[i]);
+        least = _mm_min_pd(least, _mm_shuffle_pd(least, least, 1));
         hits = 0;
-        for (int i = 0; i < kPadded; i += 2)
-            hits |= static_cast<uint64_t>(_mm_movemask_pd(_mm_cmpeq_pd(_mm_load_pd(end_ + i), least))) << i;
+        for (int i = 0; i < kPadded / 2; ++i)
+            hits |= static_cast<uint64_t>(_mm_movemask_pd(_mm_cmpeq_pd(pair[i], least))) << (2 * i);
         return _mm_cvtsd_f64(least);
 #else
         double least = end_[0];

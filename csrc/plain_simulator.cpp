@@ -30,6 +30,7 @@ class PlainRun {
           request_(request),
           timeline_(timeline),
           devices_(platform.num_devices),
+          result_(devices_),
           missing_inputs_(graph.num_ops, 0),
           taken_over_(static_cast<size_t>(graph.num_ops), -1),
           uses_(static_cast<size_t>(graph.num_tensors) * devices_, 0),
@@ -39,13 +40,9 @@ class PlainRun {
           send_busy_(devices_, false),
           receive_busy_(devices_, false),
           link_busy_(static_cast<size_t>(devices_) * devices_, false),
-          live_(devices_, 0) {
-        result_.dynamic_peak_bytes.assign(devices_, 0);
-        result_.resident_bytes.assign(devices_, 0);
-        result_.busy_ns.assign(devices_, 0);
-        result_.transfer_ns.assign(devices_, 0);
+          live_(devices_, 0),
+          sampled_(devices_, 0) {
         resident_bytes(graph, devices_, request.device, result_.resident_bytes.data());
-        sampled_ = live_;
         if (timeline_) {
             timeline_->op_start_ns.assign(graph.num_ops, -1);
             timeline_->op_end_ns.assign(graph.num_ops, -1);

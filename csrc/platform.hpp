@@ -1,6 +1,7 @@
 // Devices, the channels between them, and what each op costs on each device.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -42,6 +43,12 @@ class Platform {
 
     // ceil(bytes * 1e9 / bytes_per_second), saturated at the largest int64.
     static int64_t stream_ns(int64_t bytes, int64_t bytes_per_second) {
+        uint64_t small;
+        if (!__builtin_mul_overflow(static_cast<uint64_t>(bytes), uint64_t{1'000'000'000}, &small)) {
+            const auto rate = static_cast<uint64_t>(bytes_per_second);
+            const uint64_t ns = small / rate + (small % rate != 0);
+            return static_cast<int64_t>(std::min<uint64_t>(ns, std::numeric_limits<int64_t>::max()));
+        }
         const unsigned __int128 product = static_cast<unsigned __int128>(bytes) * 1'000'000'000u;
         const unsigned __int128 rate = static_cast<unsigned __int128>(bytes_per_second);
         const unsigned __int128 ns = (product + rate - 1) / rate;

@@ -2,6 +2,7 @@
 // them are not empty. Taking and adding are a handful of instructions without a branch that depends on the data.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -23,6 +24,13 @@ class RankSet {
     }
 
     bool empty() const { return top_ == 0; }
+
+    void clear() {
+        std::fill(level0_.begin(), level0_.end(), 0);
+        std::fill(level1_.begin(), level1_.end(), 0);
+        std::fill(level2_.begin(), level2_.end(), 0);
+        top_ = 0;
+    }
 
     // Adds key if flag is 1, nothing if it is 0.
     void add_if(uint32_t key, uint64_t flag) {

@@ -20,19 +20,25 @@ struct Ranking {
 bool has_nan(std::span<const float> priority);
 bool has_nan(std::span<const double> priority);
 
-// Upward rank under a placement, in ns; see SIMULATOR semantics in docs/simulator.md. out: [ops].
+// Upward rank under a placement, in ns; docs/simulator.md defines it. out: [ops].
 void upward_rank(const Graph& graph, const Platform& platform, const uint8_t* device, int64_t* out);
 
-// Sorts; scratch is reused between calls, so that nothing is allocated after the first.
+// Sorts by radix in two passes; scratch is reused between calls, so that nothing is allocated after the first.
 class Ranker {
    public:
+    // No priority may be NaN. -0 equals 0.
     void rank(std::span<const float> priority, Ranking& out);
     void rank(std::span<const double> priority, Ranking& out);
     void rank(std::span<const int64_t> priority, Ranking& out);
 
    private:
-    template <class Key, class Priority>
-    void sort(std::span<const Priority> priority, Ranking& out);
+    template <class Key>
+    void sort(const std::vector<Key>& key, Key least, Key most, Ranking& out);
+
+    std::vector<int32_t> key32_;
+    std::vector<int64_t> key64_;
+    std::vector<uint32_t> digits_, half_sorted_;
+    std::vector<uint32_t> low_, high_;  // by value of a digit: its next position
 };
 
 }  // namespace opgym

@@ -25,6 +25,10 @@ struct Timeline {
 
 // Per-device vectors have length devices.
 struct RunResult {
+    RunResult() = default;
+    explicit RunResult(int devices)
+        : dynamic_peak_bytes(devices), resident_bytes(devices), busy_ns(devices), transfer_ns(devices) {}
+
     int64_t makespan_ns = 0;
     std::vector<int64_t> dynamic_peak_bytes, resident_bytes, busy_ns, transfer_ns;
 };

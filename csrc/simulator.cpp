@@ -24,33 +24,81 @@ Priority row_of(const Priority& priority, int64_t row, size_t ops) {
     return {};
 }
 
-// What one thread needs to run candidates one after the other.
-struct Worker {
-    Ranker ranker;
-    Ranking ranking;
-    std::vector<int64_t> upward;
-
-    void rank(const Graph& graph, const Platform& platform, const uint8_t* device, const Priority& priority) {
-        if (const auto* p = std::get_if<std::span<const float>>(&priority)) return ranker.rank(*p, ranking);
-        if (const auto* p = std::get_if<std::span<const double>>(&priority)) return ranker.rank(*p, ranking);
-        upward.resize(graph.num_ops);
-        upward_rank(graph, platform, device, upward.data());
-        ranker.rank(std::span<const int64_t>(upward), ranking);
+// Sums over all ops and transfers; they do not depend on when things happen.
+void add_busy_times(const Graph& graph, const Platform& platform, const uint8_t* device, RunResult& result) {
+    for (int32_t op = 0; op < graph.num_ops; ++op) {
+        const int source = device[op];
+        if (!graph.is_variable[op]) result.busy_ns[source] += platform.cost_ns(op, source);
+        for (int32_t t = graph.output_ptr[op]; t < graph.output_ptr[op + 1]; ++t) {
+            uint64_t destinations = 0;
+            for (int32_t consumer : graph.consumers(t)) destinations |= uint64_t{1} << device[consumer];
+            for (uint64_t m = destinations & ~(uint64_t{1} << source); m; m &= m - 1)
+                result.transfer_ns[source] += platform.transfer_ns(graph.tensor_bytes[t], source, __builtin_ctzll(m));
+        }
     }
-};
+}
 
 }  // namespace
 
+// What one thread needs to run candidates one after the other, or two at a time.
+struct Simulator::Worker {
+    Ranker ranker;
+    Ranking first, second;
+    std::vector<int64_t> upward;
+    std::unique_ptr<CandidateRunner> runner;
+
+    void rank(const Graph& graph, const Platform& platform, const uint8_t* device, const Priority& priority, Ranking& out) {
+        if (const auto* p = std::get_if<std::span<const float>>(&priority)) return ranker.rank(*p, out);
+        if (const auto* p = std::get_if<std::span<const double>>(&priority)) return ranker.rank(*p, out);
+        upward.resize(graph.num_ops);
+        opgym::upward_rank(graph, platform, device, upward.data());
+        ranker.rank(std::span<const int64_t>(upward), out);
+    }
+};
+
+// A worker for the time of one call.
+class Simulator::WorkerLoan {
+   public:
+    explicit WorkerLoan(const Simulator& simulator) : simulator_(simulator) {
+        {
+            const std::lock_guard lock(simulator.idle_workers_mutex_);
+            if (!simulator.idle_workers_.empty()) {
+                worker_ = std::move(simulator.idle_workers_.back());
+                simulator.idle_workers_.pop_back();
+            }
+        }
+        if (worker_) return;
+        worker_ = std::make_unique<Worker>();
+        worker_->runner = simulator.factory_->make_runner();
+    }
+    WorkerLoan(WorkerLoan&&) = default;
+    ~WorkerLoan() {
+        if (!worker_) return;
+        const std::lock_guard lock(simulator_.idle_workers_mutex_);
+        simulator_.idle_workers_.push_back(std::move(worker_));
+    }
+    Worker* operator->() const { return worker_.get(); }
+
+   private:
+    const Simulator& simulator_;
+    std::unique_ptr<Worker> worker_;
+};
+
 Simulator::Simulator(std::shared_ptr<const Graph> graph, Platform platform)
-    : graph_(std::move(graph)), platform_(std::move(platform)) {}
+    : graph_(std::move(graph)),
+      platform_(std::make_unique<const Platform>(std::move(platform))),
+      factory_(std::make_unique<const RunnerFactory>(*graph_, *platform_)),
+      residents_(std::make_unique<const Residents>(*graph_)) {}
+
+Simulator::~Simulator() = default;
 
 void Simulator::check_devices(std::span<const uint8_t> device) const {
     uint8_t most = 0;
     for (uint8_t d : device) most = std::max(most, d);
-    if (most < platform_.num_devices) return;
-    const auto bad = std::find_if(device.begin(), device.end(), [&](uint8_t d) { return d >= platform_.num_devices; });
+    if (most < platform_->num_devices) return;
+    const auto bad = std::find_if(device.begin(), device.end(), [&](uint8_t d) { return d >= platform_->num_devices; });
     throw std::invalid_argument("op " + std::to_string((bad - device.begin()) % graph_->num_ops) + " is on device " +
-                                std::to_string(*bad) + "; devices are 0 to " + std::to_string(platform_.num_devices - 1));
+                                std::to_string(*bad) + "; devices are 0 to " + std::to_string(platform_->num_devices - 1));
 }
 
 void Simulator::check_placement(std::span<const uint8_t> device) const {
@@ -76,34 +124,52 @@ RunResult Simulator::run(std::span<const uint8_t> device, const Priority& priori
     check_placement(device);
     check_priority(priority, graph_->num_ops);
     if (transfer_priority &&
-        has_nan(std::span(transfer_priority, static_cast<size_t>(graph_->num_tensors) * platform_.num_devices)))
+        has_nan(std::span(transfer_priority, static_cast<size_t>(graph_->num_tensors) * platform_->num_devices)))
         throw std::invalid_argument("a transfer priority is NaN, which has no place in an order");
-    Worker worker;
-    worker.rank(*graph_, platform_, device.data(), priority);
-    const RunRequest request{device.data(), worker.ranking.rank.data(), worker.ranking.order.data(), transfer_priority};
-    return run_plain(*graph_, platform_, request, timeline);
+
+    const WorkerLoan worker(*this);
+    Ranking& ranking = worker->first;
+    worker->rank(*graph_, *platform_, device.data(), priority, ranking);
+    if (timeline)
+        return run_plain(*graph_, *platform_, {device.data(), ranking.rank.data(), ranking.order.data(), transfer_priority},
+                         timeline);
+    RunResult result(platform_->num_devices);
+    const Candidate candidate{device.data(),       ranking.rank.data(),
+                              ranking.order.data(), &result.makespan_ns,
+                              result.dynamic_peak_bytes.data(), transfer_priority};
+    if (transfer_priority && platform_->num_devices > 1 && platform_->channel != Channel::free)
+        factory_->make_wide_runner()->run(candidate);
+    else
+        worker->runner->run(candidate);
+    residents_->bytes(device.data(), platform_->num_devices, result.resident_bytes.data());
+    add_busy_times(*graph_, *platform_, device.data(), result);
+    return result;
 }
 
 std::vector<int64_t> Simulator::upward_rank(std::span<const uint8_t> device) const {
     check_placement(device);
     std::vector<int64_t> out(graph_->num_ops);
-    opgym::upward_rank(*graph_, platform_, device.data(), out.data());
+    opgym::upward_rank(*graph_, *platform_, device.data(), out.data());
     return out;
 }
 
 void Simulator::run_batch(const Batch& batch, int threads) const {
-    const size_t ops = graph_->num_ops, devices = platform_.num_devices;
+    const size_t ops = graph_->num_ops;
+    const int devices = platform_->num_devices;
     check_devices({batch.device, batch.size * ops});
     check_priority(batch.priority, batch.size * ops);
-    run_parallel(batch.size, threads, [&] {
-        return [&, worker = Worker()](int64_t i) mutable {
-            const uint8_t* device = batch.device + i * ops;
-            worker.rank(*graph_, platform_, device, row_of(batch.priority, i, ops));
-            const RunRequest request{device, worker.ranking.rank.data(), worker.ranking.order.data(), nullptr};
-            const RunResult result = run_plain(*graph_, platform_, request, nullptr);
-            batch.makespan_ns[i] = result.makespan_ns;
-            std::copy_n(result.dynamic_peak_bytes.begin(), devices, batch.dynamic_peak_bytes + i * devices);
-            std::copy_n(result.resident_bytes.begin(), devices, batch.resident_bytes + i * devices);
+    auto prepare = [&](const WorkerLoan& worker, int64_t i, Ranking& ranking) {
+        const uint8_t* device = batch.device + i * ops;
+        worker->rank(*graph_, *platform_, device, row_of(batch.priority, i, ops), ranking);
+        residents_->bytes(device, devices, batch.resident_bytes + i * devices);
+        return Candidate{device, ranking.rank.data(), ranking.order.data(), batch.makespan_ns + i,
+                         batch.dynamic_peak_bytes + i * devices};
+    };
+    run_parallel((batch.size + 1) / 2, threads, [&] {
+        return [&, worker = WorkerLoan(*this)](int64_t pair) {
+            const Candidate first = prepare(worker, 2 * pair, worker->first);
+            if (2 * pair + 1 == batch.size) return worker->runner->run(first);
+            worker->runner->run_two(first, prepare(worker, 2 * pair + 1, worker->second));
         };
     });
 }

@@ -3,13 +3,16 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <variant>
 #include <vector>
 
+#include "fast_runners.hpp"
 #include "graph.hpp"
 #include "platform.hpp"
 #include "ranking.hpp"
+#include "residents.hpp"
 #include "run_result.hpp"
 
 namespace opgym {
@@ -31,10 +34,11 @@ struct Batch {
 class Simulator {
    public:
     Simulator(std::shared_ptr<const Graph> graph, Platform platform);
+    ~Simulator();
 
     const Graph& graph() const { return *graph_; }
     const std::shared_ptr<const Graph>& shared_graph() const { return graph_; }
-    const Platform& platform() const { return platform_; }
+    const Platform& platform() const { return *platform_; }
 
     // Throw std::invalid_argument for a device out of range, a NaN or a wrong length, before anything runs.
     RunResult run(std::span<const uint8_t> device, const Priority& priority, const double* transfer_priority,
@@ -43,12 +47,19 @@ class Simulator {
     std::vector<int64_t> upward_rank(std::span<const uint8_t> device) const;
 
    private:
+    struct Worker;
+    class WorkerLoan;
     void check_placement(std::span<const uint8_t> device) const;
     void check_devices(std::span<const uint8_t> device) const;
     void check_priority(const Priority& priority, size_t length) const;
 
     std::shared_ptr<const Graph> graph_;
-    Platform platform_;
+    std::unique_ptr<const Platform> platform_;  // does not move: runners refer to it
+    std::unique_ptr<const RunnerFactory> factory_;
+    std::unique_ptr<const Residents> residents_;
+    // Scratch of past calls, for the next ones.
+    mutable std::mutex idle_workers_mutex_;
+    mutable std::vector<std::unique_ptr<Worker>> idle_workers_;
 };
 
 }  // namespace opgym
