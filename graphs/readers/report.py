@@ -6,9 +6,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ..cluster import Cluster
 from ..costs import CostModel
 from ..graph import Graph
@@ -61,13 +58,13 @@ class Origin:
 
     Attributes:
         source: Path of the file, or the model in memory.
-        op_node: For each op the index of its node, ``[ops] int64``, after functions and branches were
+        op_node: For each op the index of its node, after functions and branches were
             inlined.
         spliced: Branches that were inlined, in rounds: index of an ``If`` node -> attribute of the branch.
     """
 
     source: Any
-    op_node: NDArray[np.int64]
+    op_node: tuple[int, ...]
     spliced: tuple[Mapping[int, str], ...] = ()
 
 

@@ -86,14 +86,13 @@ def write_onnx(
     nodes = list(model.graph.node)
     op_node = imported.origin.op_node
     kinds_fit = len(op_node) == graph.num_ops and all(
-        node < len(nodes) and graph.kind(op).endswith(nodes[node].op_type)
-        for op, node in enumerate(op_node.tolist())
+        node < len(nodes) and graph.kind(op).endswith(nodes[node].op_type) for op, node in enumerate(op_node)
     )
     if not kinds_fit:
         raise ImportFailedError(f"{loaded.label}: has changed since it was read; read it again")
 
-    place = {int(op_node[op]): place for place, op in enumerate(order.tolist())}
-    op_of = {int(node): op for op, node in enumerate(op_node.tolist())}
+    place = {op_node[op]: place for place, op in enumerate(order.tolist())}
+    op_of = {node: op for op, node in enumerate(op_node)}
     sequence, home = _sequence(nodes, place, {node: int(devices[op]) for node, op in op_of.items()})
     result = ModelProto()
     copy_fields(model, result, skip=("graph",))

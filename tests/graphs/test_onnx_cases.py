@@ -112,7 +112,7 @@ def test_two_nodes_writing_one_output_are_refused() -> None:
     nodes = [node("Relu", ["x"], ["y"], name="one"), node("Abs", ["x"], ["y"], name="two")]
     with pytest.raises(ImportFailedError, match=r"'y' is written by .*'one' and again by .*'two'"):
         read_onnx(model(nodes, [("x", FLOAT, [1])], [("y", FLOAT, [1])]))
-    with pytest.raises(ImportFailedError, match="'y' is written by .* and again by .*'one'"):
+    with pytest.raises(ImportFailedError, match=r"'y' is written by .* and again by .*'one'"):
         read_onnx(
             model(
                 [node("Split", ["x"], ["y", "y"], name="one", num_outputs=2)],
@@ -285,6 +285,13 @@ def test_versions_that_are_too_new_are_both_named() -> None:
     proto = small_net(domains={"ai.onnx.ml": 99})
     with pytest.raises(ImportFailedError, match=r"opset 99 of ai\.onnx\.ml"):
         read_onnx(proto)
+    for version in (0, -1, 2**40):
+        with pytest.raises(ImportFailedError, match=f"states opset {version} of acme"):
+            read_onnx(small_net(domains={"acme": version}))
+    proto = small_net(domains={"acme": 1})
+    del proto.opset_import[0]
+    with pytest.raises(ImportFailedError, match=r"states no opset of ai\.onnx"):
+        read_onnx(proto)
     proto = small_net()
     del proto.opset_import[:]
     with pytest.raises(ImportFailedError, match="no opset version"):
@@ -314,6 +321,17 @@ def test_weights_give_the_same_graph_however_they_are_written() -> None:
     assert read_onnx(filled).report.folded == {"ConstantOfShape": 2, "Reshape": 1}
     roles = {expected.tensor_names[t]: int(expected.tensor_role[t]) for t in range(expected.num_tensors)}
     assert roles == {"x": 2, "w": 1, "bias": 1, "a": 0, "b": 0, "y": 0}
+
+
+def test_a_weight_that_is_listed_as_an_input_of_another_shape_is_refused() -> None:
+    proto = small_net()
+    proto.graph.input.append(info("w", FLOAT, [3, 5]))
+    with pytest.raises(
+        ImportFailedError, match=r"'w' is declared as float32\[3,5\] and inferred as float32\[3,4\]"
+    ):
+        read_onnx(proto)
+    proto.graph.input[1].CopyFrom(info("w", FLOAT, ["rows", None]))
+    assert read_onnx(proto).graph == read_onnx(small_net()).graph
 
 
 # --- 12: not a model

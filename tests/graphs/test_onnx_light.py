@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+from pathlib import Path
+
 import onnx
 import pytest
 
@@ -62,3 +66,14 @@ def test_reading_twice_gives_the_same_graph(name: str) -> None:
     first, second = onnx_light.read(name), onnx_light.read(name)
     assert first.graph == second.graph
     assert first.report == second.report
+
+
+def test_the_example_in_the_docs_says_what_happens() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "importing.md").read_text()
+    code = page.split("```python\n")[1].split("```")[0]
+    expected = [line.split("# ")[1] for line in code.splitlines() if "# " in line]
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, "docs/importing.md", "exec"), {})
+    assert printed.getvalue().splitlines() == expected
+    assert len(expected) == 2

@@ -265,6 +265,25 @@ def test_a_view_of_something_outside_as_a_branch_is_an_input_of_the_op() -> None
     assert imported.graph.op_flops[op] == 0
 
 
+def test_what_a_body_computes_only_for_a_shape_costs_nothing() -> None:
+    inner = body(
+        [
+            node("Exp", ["h"], ["e"]),
+            node("Shape", ["e"], ["s"]),
+            node("Neg", ["h"], ["n"]),
+            node("Reshape", ["n", "s"], ["r"]),
+        ],
+        [],
+        [("r", FLOAT, [4])],
+    )
+    proto = model(
+        [node("If", ["flag"], ["y"], then_branch=inner, else_branch=inner)],
+        [("h", FLOAT, [4]), ("flag", BOOL, [])],
+        [("y", FLOAT, [4])],
+    )
+    assert read_onnx(proto).graph.op_flops.tolist() == [4]
+
+
 def test_damaged_bodies_are_refused() -> None:
     proto = branching()
     del proto.graph.node[1].attribute[0]
@@ -308,6 +327,16 @@ def test_local_functions_are_inlined() -> None:
     assert "2 local functions were inlined" in imported.report.notes
 
 
+def test_a_function_of_another_opset_stays_an_op() -> None:
+    other = helper.make_function(
+        "local", "Old", ["a"], ["b"], [node("Relu", ["a"], ["b"])], [helper.make_opsetid("", 15)]
+    )
+    imported = read_onnx(with_functions(other, call="Old"))
+    assert [imported.graph.kind(op) for op in range(imported.graph.num_ops)] == ["local.Old"]
+    assert imported.report.missing_cost == {"local.Old": 1}
+    assert "1 local functions of other opsets stay ops" in imported.report.notes
+
+
 def test_functions_in_a_circle_or_without_measure_are_refused() -> None:
     there = function("There", [node("Back", ["a"], ["b"], domain="local")])
     back = function("Back", [node("There", ["a"], ["b"], domain="local")])
@@ -320,7 +349,7 @@ def test_functions_in_a_circle_or_without_measure_are_refused() -> None:
             for k in range(10)
         ]
         bomb.append(function(f"F{i}", calls))
-    with pytest.raises(ImportFailedError, match="expand to .* nodes; at most"):
+    with pytest.raises(ImportFailedError, match=r"expand to .* nodes; at most"):
         read_onnx(with_functions(*bomb, call="F9"))
 
 

@@ -28,6 +28,7 @@ from .types import (
     Value,
     from_proto,
 )
+from .unused import without_unused
 
 #: A larger trip count means "until the condition says so".
 _MAX_TRIPS = 2**31
@@ -159,7 +160,9 @@ def lower_bodies(outer: Lowering, step: Step) -> None:
 
 def _lower(outer: Lowering, name: str, body: GraphProto, inputs: Sequence[Value], where: str) -> _Body:
     inner = Lowering(outer.context, body, inputs, outer.visible(), f"{where}, {name}: ")
-    return _Body(name, inner.run())
+    graph = inner.run()
+    graph.ops, _ = without_unused(graph)
+    return _Body(name, graph)
 
 
 def _body_inputs(outer: Lowering, body: GraphProto, types: Sequence[TensorType], where: str) -> list[Value]:
@@ -273,7 +276,7 @@ def _scan_meaning(outer: Lowering, step: Step) -> _Meaning:
     inputs, where = step.inputs, step.where
     name, graph = _only_body(step)
     attributes = constants.attributes(step.node)
-    scanned = int(attributes.get("num_scan_inputs", 0))
+    scanned = constants.integer(attributes, "num_scan_inputs")
     schema = outer.context.inference.schema(step.node)
     if schema is None or schema.since_version < 9:
         return _unknown_meaning(outer, step)
@@ -281,7 +284,7 @@ def _scan_meaning(outer: Lowering, step: Step) -> _Meaning:
         raise ImportFailedError(f"{where} scans {scanned} of its {len(inputs)} inputs; the file is damaged")
     kinds = [v.type for v in inputs if v is not None]
     start, sequences = kinds[: len(kinds) - scanned], kinds[len(kinds) - scanned :]
-    in_axes = attributes.get("scan_input_axes") or [0] * scanned
+    in_axes = constants.integers(attributes, "scan_input_axes") or [0] * scanned
     if len(in_axes) != scanned:
         raise ImportFailedError(f"{where} states {len(in_axes)} scan_input_axes for {scanned} scanned inputs")
     slices, lengths = [], set()
@@ -305,7 +308,7 @@ def _scan_meaning(outer: Lowering, step: Step) -> _Meaning:
         raise ImportFailedError(f"the body of {where} gives fewer outputs than the scan carries")
     states = [_common([a, b]) for a, b in zip(start, ends, strict=False)]
     collected = ends[len(start) :]
-    out_axes = attributes.get("scan_output_axes") or [0] * len(collected)
+    out_axes = constants.integers(attributes, "scan_output_axes") or [0] * len(collected)
     if len(out_axes) != len(collected):
         raise ImportFailedError(
             f"{where} states {len(out_axes)} scan_output_axes for {len(collected)} outputs"

@@ -6,6 +6,7 @@ stored outside it, so such a model gives the same graph whether its weights are 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,30 @@ def attributes(node: NodeProto) -> dict[str, Any]:
             value = value.decode("utf-8", "replace")
         found[a.name] = value
     return found
+
+
+def integer(given: Mapping[str, Any], name: str, default: int = 0) -> int:
+    """An integer attribute.
+
+    Raises:
+        ImportFailedError: It is of another type.
+    """
+    value = given.get(name, default)
+    if type(value) is not int:
+        raise ImportFailedError(f"attribute {name} is {value!r}; expected a whole number")
+    return value
+
+
+def integers(given: Mapping[str, Any], name: str) -> list[int] | None:
+    """An attribute that lists integers, ``None`` where absent.
+
+    Raises:
+        ImportFailedError: It is of another type.
+    """
+    value = given.get(name)
+    if value is not None and not (isinstance(value, list) and all(type(v) is int for v in value)):
+        raise ImportFailedError(f"attribute {name} is {value!r}; expected whole numbers")
+    return value
 
 
 def is_followed(kind: TensorType) -> bool:

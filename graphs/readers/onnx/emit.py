@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
 from onnx import NodeProto
 
 from ....errors import ImportFailedError, InvalidGraphError
@@ -16,6 +14,7 @@ from ...graph import Graph
 from .layers import layers_of, module_path
 from .order import topological_order
 from .types import DTYPES, UNKNOWN_DTYPE, LoweredGraph, LoweredOp, Storage, label
+from .unused import without_unused
 
 LEVEL = "onnx"
 #: Metadata that the writer leaves on a node: the index of its op, which a file in scheduled order would lose.
@@ -28,13 +27,13 @@ class Emitted:
 
     Attributes:
         graph: The graph.
-        op_node: Index of each op's node, ``[ops] int64``.
+        op_node: Index of each op's node.
         unused: Ops left out as only folded nodes needed them, by kind.
         unknown: Names of tensors whose shape is unknown.
     """
 
     graph: Graph
-    op_node: NDArray[np.int64]
+    op_node: tuple[int, ...]
     unused: Counter[str]
     unknown: tuple[str, ...]
 
@@ -47,7 +46,7 @@ def emit(lowered: LoweredGraph, nodes: Sequence[NodeProto], name: str) -> Emitte
     """
     for value in lowered.outputs:
         value.storage.is_output = True
-    ops, unused = _without_unused(lowered)
+    ops, unused = without_unused(lowered)
     if not ops:
         raise ImportFailedError("every node is a constant or a view; there is nothing to decide")
     producer = {s: i for i, op in enumerate(ops) for s in op.outputs}
@@ -81,7 +80,7 @@ def emit(lowered: LoweredGraph, nodes: Sequence[NodeProto], name: str) -> Emitte
     except InvalidGraphError as error:
         raise ImportFailedError(str(error)) from error
     unknown = tuple(s.name for s in handles if s.type.shape is None and s.stored_bytes is None)
-    return Emitted(graph, np.array([op.node for op in ops], np.int64), unused, unknown)
+    return Emitted(graph, tuple(op.node for op in ops), unused, unknown)
 
 
 def _add_tensor(builder: GraphBuilder, storage: Storage) -> int:
@@ -97,26 +96,6 @@ def _add_tensor(builder: GraphBuilder, storage: Storage) -> int:
         is_output=storage.is_output,
         name=storage.name,
     )
-
-
-def _without_unused(lowered: LoweredGraph) -> tuple[list[LoweredOp], Counter[str]]:
-    """Leaves out ops whose results were read, but only by nodes that are gone (such as for their shape)."""
-    needed: set[Storage] = set()
-    not_needed = set(lowered.folded_reads)
-    kept: list[LoweredOp] = []
-    unused: Counter[str] = Counter()
-    for op in reversed(lowered.ops):
-        alive = any(s in needed or s.is_output for s in op.outputs) or not any(
-            s in not_needed for s in op.outputs
-        )
-        if alive:
-            needed.update(op.inputs)
-            kept.append(op)
-        else:
-            not_needed.update(op.inputs)
-            unused[op.kind] += 1
-    kept.reverse()
-    return kept, unused
 
 
 def _keys(ops: Sequence[LoweredOp], nodes: Sequence[NodeProto]) -> list[int]:

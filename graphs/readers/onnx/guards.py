@@ -17,6 +17,8 @@ from .types import TensorType
 Types = Sequence[TensorType | None]
 Rule = Callable[[Mapping[str, Any], Types, int], str | None]
 
+#: No tensor has more axes.
+_MAX_RANK = 1024
 #: Terms of letters, each with at most one ellipsis, and perhaps a result.
 _TERM = r"[A-Za-z]*(\.\.\.)?[A-Za-z]*"
 _EQUATION = re.compile(rf"{_TERM}(,{_TERM})*(->{_TERM})?")
@@ -58,9 +60,25 @@ def _einsum(given: Mapping[str, Any], inputs: Types, outputs: int) -> str | None
     return None if fits else f"the equation {equation!r} is malformed"
 
 
+def _operand_of_rank(index: int) -> Rule:
+    """For an op with as many output axes as an input has elements: onnx makes the axes one by one."""
+
+    def rule(given: Mapping[str, Any], inputs: Types, outputs: int) -> str | None:
+        kind = inputs[index] if index < len(inputs) else None
+        length = kind.dims[0] if kind is not None and kind.dims is not None and len(kind.dims) == 1 else None
+        return f"input {index} lists {length} sizes" if length is not None and length > _MAX_RANK else None
+
+    return rule
+
+
 _RULES: dict[str, Rule] = {
     "Split": _split,
     "GatherND": _gather_nd,
     "LayerNormalization": _layer_normalization,
     "Einsum": _einsum,
+    "Expand": _operand_of_rank(1),
+    "Reshape": _operand_of_rank(1),
+    "Tile": _operand_of_rank(1),
+    "Unsqueeze": _operand_of_rank(1),
+    "ConstantOfShape": _operand_of_rank(0),
 }

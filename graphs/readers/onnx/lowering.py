@@ -90,12 +90,15 @@ class Lowering:
 
     def _add_initializers(self) -> None:
         folder = self.context.folder
+        listed = {info.name: info for info in self.graph.input}
         for tensor in self.graph.initializer:
             if not tensor.name:
                 raise ImportFailedError(f"{self.path or 'the model'} has an initializer without a name")
-            self._define(
-                text(tensor.name), constants.from_tensor(tensor, tensor.name, folder), "an initializer"
-            )
+            value = constants.from_tensor(tensor, text(tensor.name), folder)
+            if tensor.name in listed:  # as inputs, as was the rule before IR version 4
+                declared = from_proto(listed[tensor.name].type, tensor.name, self.context.dims.size)
+                self.context.inference.reconcile(tensor.name, value.type, declared)
+            self._define(tensor.name, value, "an initializer")
         for sparse in self.graph.sparse_initializer:
             name = text(sparse.values.name)
             self._define(name, constants.from_sparse(sparse, name), "a sparse initializer")

@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
@@ -69,7 +70,9 @@ def load_model(source: Source) -> LoadedModel:
     if proto.functions:
         before = len(proto.functions)
         proto = inline_functions(proto, label)
-        notes.append(f"{before} local functions were inlined")
+        notes.append(f"{before - len(proto.functions)} local functions were inlined")
+        if proto.functions:
+            notes.append(f"{len(proto.functions)} local functions of other opsets stay ops")
     if not proto.graph.node:
         raise ImportFailedError(f"{label}: the model has no nodes; there is nothing to decide")
     return LoadedModel(proto, label, name, folder, tuple(notes))
@@ -119,6 +122,10 @@ def _check_versions(proto: ModelProto, label: str) -> None:
     newest = {"": onnx.defs.onnx_opset_version(), "ai.onnx": onnx.defs.onnx_opset_version()}
     newest |= {domain: version for domain, version in _newest_opsets().items() if domain}
     for opset in proto.opset_import:
+        if not 0 < opset.version < 2**31:
+            raise ImportFailedError(
+                f"{label}: states opset {opset.version} of {opset.domain or 'ai.onnx'}; the file is damaged"
+            )
         if opset.version > newest.get(opset.domain, opset.version):
             raise ImportFailedError(
                 f"{label}: opset {opset.version} of {opset.domain or 'ai.onnx'} is too new: the installed "
@@ -128,6 +135,7 @@ def _check_versions(proto: ModelProto, label: str) -> None:
             )
 
 
+@cache
 def _newest_opsets() -> dict[str, int]:
     newest: Counter[str] = Counter()
     for schema in onnx.defs.get_all_schemas():

@@ -104,7 +104,10 @@ def _read(source: Source, model: LoadedModel, options: ImportOptions) -> Importe
 
 def _walk(proto: ModelProto, model: LoadedModel, options: ImportOptions) -> _Walk:
     opsets = {("" if o.domain == "ai.onnx" else o.domain): o.version for o in proto.opset_import}
-    opsets.setdefault("", 1)
+    if "" not in opsets:
+        if proto.ir_version >= 3 and any(n.domain in ("", "ai.onnx") for n in nodes_of(proto.graph)):
+            raise ImportFailedError("the model uses ONNX's own operators and states no opset of ai.onnx")
+        opsets[""] = 1
     given = options.given_types()
     dims = Dimensions(proto, options.dims, given, model.label)
     inference = ShapeInference(opsets, proto.ir_version, options.trust)

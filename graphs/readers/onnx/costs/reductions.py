@@ -61,7 +61,7 @@ def _resize(v: OpView) -> int:
 
 
 def _grid_sample(v: OpView) -> int:
-    rank = v.shape(1)[-1]
+    rank = len(v.shape()) - 2
     mode = str(v.attributes.get("mode", "linear"))
     taps = {"nearest": 0, "linear": 2, "bilinear": 2, "cubic": 4, "bicubic": 4}[mode]
     return 2 * taps**rank * v.out_elements() if taps else 0
