@@ -170,6 +170,8 @@ def test_pooling_normalisation_and_reductions() -> None:
     assert flops("BatchNormalization", [x, channels, channels, channels, channels]) == 2 * 384
     assert flops("LayerNormalization", [x, np.ones(8, np.float32)]) == 7 * 384
     assert flops("LRN", [x], size=5) == 9 * 384
+    assert flops("GroupNormalization", [x, channels, channels], num_groups=3, opset=21) == 7 * 384
+    assert flops("MeanVarianceNormalization", [x]) == 5 * 384
     assert flops("Softmax", [x]) == 5 * 384
     assert flops("ReduceSum", [x, np.array([1])]) == 384
     assert flops("ReduceMean", [x, np.array([2, 3])]) == 384 + 6

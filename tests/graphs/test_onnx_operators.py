@@ -58,5 +58,5 @@ def test_operators_of_the_onnx_package() -> None:
             assert graph.dtype(t) == DTYPES[output.type.tensor_type.elem_type], case.name
             agreed += 1
     assert refused == []
-    assert agreed > 1300
-    assert unknown < agreed / 15  # where the shape depends on what an input holds
+    assert agreed > 1400
+    assert unknown < agreed / 10  # where the shape depends on what an input holds

@@ -19,6 +19,8 @@ from .types import UNDEFINED, UNKNOWN, Dims, TensorType, Value, from_proto, lite
 if TYPE_CHECKING:
     from .steps import Step
 
+#: Operators without an inference rule of their own in onnx, whose first output is as their first input.
+_LIKE_FIRST_INPUT = ("GroupNormalization", "MeanVarianceNormalization")
 #: A type, with its protobuf form where it is at hand.
 Inferred = tuple[TensorType, TypeProto | None]
 #: What the types and the work of a node follow from.
@@ -136,7 +138,10 @@ class ShapeInference:
                     f"{step.where} gives {name!r} a negative size; its attributes are wrong"
                 )
         found = ((outputs.get(name), name) for name in node.output)
-        return [(UNKNOWN if p is None else from_proto(p, name, literal_size), p) for p, name in found]
+        results = [(UNKNOWN if p is None else from_proto(p, name, literal_size), p) for p, name in found]
+        if node.op_type in _LIKE_FIRST_INPUT and inputs[0] is not None and results[0][0].dims is None:
+            results[0] = (inputs[0].type, inputs[0].type_proto())
+        return results
 
 
 def _signature(node: NodeProto, inputs: Sequence[Value | None]) -> Signature:
