@@ -31,9 +31,10 @@ def solvers_page() -> tuple[str, str]:
     """File name and text of the page of solvers."""
     text = [NOTICE + "# Solvers\n"]
     text.append(
-        "`opgym.agents.make(NAME, **options).solve(problem, Budget(evaluations=..., seconds=...), rng)` returns the best\n"
-        "solution, its outcome, what was spent and the curve of best values. Every evaluation counts, those of starting\n"
-        "points included, and the budget is never exceeded. Anytime solvers improve until it is spent.\n"
+        "`opgym.agents.make(NAME, **options).solve(problem, Budget(evaluations=..., seconds=...), rng)` returns\n"
+        "the best solution, its outcome, what was spent and the curve of best values. Every evaluation counts,\n"
+        "those of starting points included, and the budget is never exceeded. Anytime solvers improve until it\n"
+        "is spent.\n"
     )
     for title, problem_type in (("Placement", PlacementProblem), ("Scheduling", SchedulingProblem)):
         solvers = [solver_class(name) for name in opgym.agents.names(problem_type)]

@@ -13,7 +13,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE)
-SHELL = [line.split("  #")[0].strip() for language, text in BLOCKS if language == "sh" for line in text.splitlines() if line]
+LINES = [line for language, text in BLOCKS if language == "sh" for line in text.splitlines() if line]
+SHELL = [line.split("  #")[0].strip() for line in LINES]
 PROGRAMS = [text for language, text in BLOCKS if language == "python"]
 ENVIRONMENT = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
 
@@ -23,7 +24,10 @@ def model_with_dynamic_batch(path: Path) -> None:
     weight = oh.make_tensor("w", onnx.TensorProto.FLOAT, [64, 64], [0.0] * 4096)
     x = oh.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["batch", 64])
     y = oh.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["batch", 64])
-    nodes = [oh.make_node("MatMul", ["x", "w"], ["h"], name="a"), oh.make_node("Relu", ["h"], ["y"], name="b")]
+    nodes = [
+        oh.make_node("MatMul", ["x", "w"], ["h"], name="a"),
+        oh.make_node("Relu", ["h"], ["y"], name="b"),
+    ]
     graph = oh.make_graph(nodes, "own", [x], [y], [weight])
     onnx.save(oh.make_model(graph, opset_imports=[oh.make_opsetid("", 17)], ir_version=8), path)
 
