@@ -371,9 +371,13 @@ def test_a_folder_a_missing_file_and_a_model_without_nodes(tmp_path: Path) -> No
 
 
 def test_names_that_are_no_text_are_refused() -> None:
-    content = small_net().SerializeToString().replace(b"bias", b"\xff\xfeas")
-    with pytest.raises(ImportFailedError, match="UTF-8"):
-        read_onnx(onnx.ModelProto.FromString(content))
+    proto = small_net()
+    proto.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "rows"
+    content = proto.SerializeToString()
+    for word in (b"bias", b"Relu", b"test", b"rows"):
+        damaged = onnx.ModelProto.FromString(content.replace(word, b"\xff\xfe" + word[2:]))
+        with pytest.raises(ImportFailedError, match="UTF-8"):
+            read_onnx(damaged, dims={"rows": 2})
 
 
 def test_weights_that_contradict_their_shape_are_refused() -> None:

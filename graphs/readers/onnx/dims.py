@@ -58,7 +58,7 @@ class Dimensions:
     def size(self, dim: Any) -> int | None:
         """Size of a dimension anywhere in the model, or ``None``."""
         if dim.WhichOneof("value") == "dim_param":
-            return self._named(dim.dim_param)
+            return self._named(text(dim.dim_param))
         return literal_size(dim)
 
     @property

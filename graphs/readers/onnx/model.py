@@ -16,6 +16,7 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto
 
 from ....errors import ImportFailedError
+from .types import text
 
 Source = str | os.PathLike[str] | ModelProto
 
@@ -63,7 +64,7 @@ def load_model(source: Source) -> LoadedModel:
         label, folder = os.fspath(source), Path(source).parent
         proto = _parse(Path(source), label)
     _check_versions(proto, label)
-    name = proto.graph.name if folder is None else Path(label).stem
+    name = text(proto.graph.name) if folder is None else Path(label).stem
     notes = [f"IR version {proto.ir_version}, opset {_opset(proto)}"]
     if proto.training_info:
         notes.append("the file's training_info is ignored: only the inference graph is read")

@@ -60,11 +60,18 @@ def read_onnx(
         UnknownIdError: A dimension, tensor, kind or policy that does not exist.
     """
     options = ImportOptions(dims or {}, subgraphs, strict, trust, shapes or {}, costs or {})
-    model = load_model(source)
+    try:
+        model = load_model(source)
+    except UnicodeDecodeError as error:
+        raise ImportFailedError(
+            f"the model holds a name that is no UTF-8 text ({error}): it is damaged"
+        ) from None
     try:
         return _read(source, model, options)
     except RecursionError:
         raise ImportFailedError(f"{model.label}: bodies or names nest too deeply") from None
+    except UnicodeDecodeError as error:
+        raise ImportFailedError(f"{model.label}: a name is no UTF-8 text ({error}): it is damaged") from None
     except ImportFailedError as error:
         if str(error).startswith(model.label):
             raise
