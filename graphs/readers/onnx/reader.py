@@ -103,9 +103,8 @@ def _read(source: Source, model: LoadedModel, options: ImportOptions) -> Importe
     report = _report(model, options, walk, emitted, external, spliced)
     if options.strict:
         _refuse_gaps(report)
-    origin = Origin(
-        source if isinstance(source, ModelProto) else os.fspath(source), emitted.op_node, tuple(spliced)
-    )
+    kept = source if isinstance(source, ModelProto) else os.path.abspath(source)
+    origin = Origin(kept, emitted.op_node, tuple(spliced))
     return Imported(emitted.graph, report, origin=origin)
 
 
