@@ -257,6 +257,8 @@ class OpSchedulingEnv(ProblemEnv[SchedulingState]):
         nodes = self.num_ops if pad_to is None else pad_to[0]
         self._num_actions = self.num_slots or nodes
         self.action_space = spaces.Discrete(self._num_actions)
+        #: Of so many occupied slots, ``[slots + 1, slots] int8``.
+        self._slot_masks = np.tri(self.num_slots + 1, self.num_slots, -1, dtype=np.int8)
 
     # --- the Gymnasium interface
 
@@ -332,11 +334,10 @@ class OpSchedulingEnv(ProblemEnv[SchedulingState]):
     def _mask(self, state: SchedulingState) -> NDArray[np.int8]:
         if state.over:
             return np.ones(self._num_actions, np.int8)
-        mask = np.zeros(self._num_actions, np.int8)
         if self.num_slots:
-            mask[: len(state.slots)] = 1
-        else:
-            mask[: self.num_ops] = np.frombuffer(state.partial.status, np.int8) == READY
+            return self._slot_masks[len(state.slots)].copy()
+        mask = np.zeros(self._num_actions, np.int8)
+        mask[: self.num_ops] = np.frombuffer(state.partial.status, np.int8) == READY
         return mask
 
     def _info(self, state: SchedulingState) -> dict[str, Any]:

@@ -142,7 +142,8 @@ class Figures:
         if len(nodes) == 0:
             return
         values = partial.figures.take(nodes, 0)
-        largest = max(int(values[0, NET]), -int(values[-1, NET]))  # by rank, the net bytes freed descend
+        # By rank, the net bytes freed descend.
+        largest = max(values.item(NET), -values.item(values.size - NUM_FIGURES + NET))
         self._shift[NEEDED_AGAIN] = partial.live_bytes - partial.peak_bytes
         self._shift[WAITED] = len(partial.order)
         self._scale[NET_AGAIN] = 1 / largest if largest > 0 else 0.0

@@ -50,6 +50,7 @@ class PartialOrder:
         "_by_rank",
         "_figures",
         "_layout",
+        "_num_nodes",
         "_num_parents",
         "_num_readers",
         "_openers",
@@ -65,7 +66,7 @@ class PartialOrder:
     )
 
     def __init__(self, layout: Layout) -> None:
-        self._layout = layout
+        self._layout, self._num_nodes = layout, layout.num_nodes
         self._figures = layout.figures[:]
         self._num_parents, self._parents_xor = layout.num_parents[:], layout.parents_xor[:]
         self._num_readers, self._readers_xor = layout.num_readers[:], layout.readers_xor[:]
@@ -82,7 +83,7 @@ class PartialOrder:
     def copy(self) -> PartialOrder:
         """An independent copy: a few flat arrays, O(nodes + held tensors)."""
         twin = PartialOrder.__new__(PartialOrder)
-        twin._layout = self._layout
+        twin._layout, twin._num_nodes = self._layout, self._num_nodes
         twin._figures = self._figures[:]
         twin._num_parents, twin._parents_xor = self._num_parents[:], self._parents_xor[:]
         twin._num_readers, twin._readers_xor = self._num_readers[:], self._readers_xor[:]
@@ -139,7 +140,7 @@ class PartialOrder:
         are not among them (a quarter), and the best ranked of all others. For two or more, the node of best rank
         and the one of lowest index are always there.
         """
-        by_rank, nodes = self._by_rank, self._layout.num_nodes
+        by_rank, nodes = self._by_rank, self._num_nodes
         if len(by_rank) <= count:
             return [key % nodes for key in by_rank]
         figures, left = self._figures, (count + 2) // 4
@@ -166,7 +167,7 @@ class PartialOrder:
 
     def _key(self, node: int) -> int:
         """Sorts ready nodes by rank; the node itself is its remainder by the number of nodes."""
-        return node - self._figures[node * NUM_FIGURES + NET] * self._layout.num_nodes
+        return node - self._figures[node * NUM_FIGURES + NET] * self._num_nodes
 
     def _opens(self, node: int) -> bool:
         return self._figures[node * NUM_FIGURES + UNLOCKS] > 0
@@ -183,19 +184,19 @@ class PartialOrder:
         """Makes a node the last reader of a tensor, which it will free."""
         layout, figures = self._layout, self._figures
         row, size = node * NUM_FIGURES, layout.held_bytes[tensor]
-        lists = [] if self.status[node] != READY else [self._by_rank, self._openers][: 1 + self._opens(node)]
-        key = self._key(node)
+        if self.status[node] == READY:
+            old = self._key(node)
+            new = old - size * self._num_nodes
+            _replace(self._by_rank, old, new)
+            if figures[row + UNLOCKS]:
+                _replace(self._openers, old, new)
         figures[row + NET] += size
         figures[row + NET_AGAIN] += size
         figures[row + FREED] += size
         figures[row + LAST_USES] += 1
-        for keys in lists:
-            position = bisect_left(keys, key)
-            del keys[position]
-            insort(keys, self._key(node), 0, position)
         if (
             layout.may_take_over
-            and tensor * layout.num_nodes + node in layout.may_take_over
+            and tensor * self._num_nodes + node in layout.may_take_over
             and figures[row + NEEDED] == layout.needed_bytes[node]  # no other input is taken over already
         ):
             figures[row + NEEDED] -= layout.allocated_bytes[node]
@@ -211,3 +212,10 @@ class PartialOrder:
         for name, value in state.items():
             setattr(self, name, value)
         self._view_figures()
+
+
+def _replace(keys: list[int], old: int, new: int) -> None:
+    """Replaces a sorted key by a smaller one."""
+    position = bisect_left(keys, old)
+    del keys[position]
+    insort(keys, new, 0, position)

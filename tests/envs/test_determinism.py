@@ -76,9 +76,9 @@ def test_two_processes_play_alike(environment_id: str, options: dict[str, str]) 
 
 
 #: One game of every environment; where its start can be random, it is.
-INSTANCES: dict[str, dict[str, Any]] = {
-    "GraphPlacement-v0": {"graph": example.load("two-branch"), "mode": "refine", "initial": "random"},
-    "OpScheduling-v0": {"graph": random_graph(0)},
+INSTANCES: dict[str, Callable[[], dict[str, Any]]] = {
+    "GraphPlacement-v0": lambda: {"graph": example.load("two-branch"), "mode": "refine", "initial": "random"},
+    "OpScheduling-v0": lambda: {"graph": random_graph(0)},
 }
 
 
@@ -105,7 +105,7 @@ def trajectories(vector: gymnasium.vector.VectorEnv[Any, Any, Any], actions: np.
 @pytest.mark.parametrize("workers", [1, 4])
 @pytest.mark.parametrize("environment_id", INSTANCES)
 def test_vector_environments_play_alike(environment_id: str, workers: int) -> None:
-    make = maker(environment_id, **INSTANCES[environment_id])
+    make = maker(environment_id, **INSTANCES[environment_id]())
     actions = np.random.default_rng(0).integers(
         2, size=(4, 40)
     )  # past the end of an episode: resets included

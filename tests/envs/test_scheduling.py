@@ -162,6 +162,22 @@ def test_program_order_can_be_played_through_any_slots(seed: int) -> None:
             assert env.peak_bytes == env.reference
 
 
+@pytest.mark.parametrize("readers_first", [True, False])
+def test_one_buffer_is_taken_over_where_two_might_be(readers_first: bool) -> None:
+    b = GraphBuilder("test", "in-place", in_place=True)
+    x, y = b.tensor(bytes=4), b.tensor(bytes=4)
+    b.op("A", outputs=[x])
+    b.op("B", outputs=[y])
+    for tensor in (x, y):
+        b.op("Look", inputs=[tensor], outputs=[])
+    b.op("Add", inputs=[x, y], outputs=[b.tensor(bytes=4)], workspace_bytes=1, elementwise=True)
+    env = OpSchedulingEnv(b.build(), action="op")
+    order = [0, 1, 2, 3, 4] if readers_first else [0, 1, 4, 2, 3]
+    _, info = play(env, lambda observation, info: order[len(env.order)])
+    assert info["outcome"] == env.problem.evaluate(Order(np.array(order)))
+    assert info["peak_bytes"] == (9 if readers_first else 13)
+
+
 def test_large_graphs_are_played() -> None:
     seconds = {}
     for ops in (2_000, 20_000):
