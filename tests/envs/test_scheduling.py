@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from opgym import datasets
+from opgym import agents, datasets
 from opgym.envs import OpSchedulingEnv
 from opgym.envs.scheduling.features import CHANGING_FIELDS, FIXED_FIELDS
 from opgym.graphs import Graph, GraphBuilder
-from opgym.problems import Order, SchedulingProblem
+from opgym.problems import Budget, Order, SchedulingProblem
 
 from ..reference.strategies import graphs
 from .instances import play, random_graph
@@ -151,6 +151,17 @@ def test_hand_set_linear_policy_is_greedy_by_freed_bytes(name: str) -> None:
     for slots in (1, 5, 16):
         assert linear_policy(OpSchedulingEnv(graph, slots=slots), "net", 1.0) == expected
     assert linear_policy(OpSchedulingEnv(graph), "net_relative", 1.0) == expected
+
+
+@pytest.mark.parametrize(
+    "name", ["synthetic/ws?n=300&seed=4", "synthetic/layered?n=500", "example/rnn-train"]
+)
+def test_slot_0_is_the_greedy_solver(name: str) -> None:
+    env = OpSchedulingEnv(name)
+    _, info = play(env, lambda observation, info: 0)
+    result = agents.make("greedy-freed-bytes").solve(env.problem, Budget(1), np.random.default_rng(0))
+    assert info["order"] == tuple(result.solution.op.tolist())
+    assert info["outcome"] == result.outcome
 
 
 @pytest.mark.parametrize("seed", range(3))
