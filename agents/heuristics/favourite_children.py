@@ -103,7 +103,6 @@ def _solve(graph: Graph, cost_ns: Int64, edges: OpEdges, joined: NDArray[np.bool
     if count == 0:
         return np.zeros(0)
     e = np.arange(count)
-    one = np.ones(count)
     # Columns: x of the edges, then s of the nodes, then w.
     start, makespan = count, count + nodes
     children, parents = np.bincount(i, minlength=nodes), np.bincount(j, minlength=nodes)
@@ -115,41 +114,22 @@ def _solve(graph: Graph, cost_ns: Int64, edges: OpEdges, joined: NDArray[np.bool
     sinks = np.flatnonzero(children == 0)
     row_of_sink = count + len(many_children) + len(many_parents) + np.arange(len(sinks))
     of_parent, of_child = e[row_of_parent[i] >= 0], e[row_of_child[j] >= 0]
-    rows: list[NDArray[Any]] = [
-        e,
-        e,
-        e,
-        row_of_parent[i[of_parent]],
-        row_of_child[j[of_child]],
-        row_of_sink,
-        row_of_sink,
+    entries: list[tuple[NDArray[Any], NDArray[Any] | int, NDArray[np.float64] | float]] = [
+        (e, e, transfer),
+        (e, start + i, 1.0),
+        (e, start + j, -1.0),
+        (row_of_parent[i[of_parent]], of_parent, -1.0),
+        (row_of_child[j[of_child]], of_child, -1.0),
+        (row_of_sink, start + sinks, 1.0),
+        (row_of_sink, makespan, -1.0),
     ]
-    columns: list[NDArray[Any]] = [
-        e,
-        start + i,
-        start + j,
-        of_parent,
-        of_child,
-        start + sinks,
-        np.full(len(sinks), makespan),
-    ]
-    sink_ones = np.ones(len(sinks))
-    values: list[NDArray[np.float64]] = [
-        transfer,
-        one,
-        -one,
-        -np.ones(len(of_parent)),
-        -np.ones(len(of_child)),
-        sink_ones,
-        -sink_ones,
-    ]
+    rows = np.concatenate([row for row, _, _ in entries])
+    columns = np.concatenate([np.broadcast_to(column, row.shape) for row, column, _ in entries])
+    values = np.concatenate([np.broadcast_to(value, row.shape) for row, _, value in entries])
     bound = np.concatenate(
         [-time[i], 1.0 - children[many_children], 1.0 - parents[many_parents], -time[sinks]]
     )
-    matrix = coo_array(
-        (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))),
-        shape=(len(bound), makespan + 1),
-    ).tocsr()
+    matrix = coo_array((values, (rows, columns)), shape=(len(bound), makespan + 1)).tocsr()
     objective = np.zeros(makespan + 1)
     objective[makespan] = 1.0
     limits = np.zeros((makespan + 1, 2))

@@ -38,7 +38,10 @@ def mean_transfer_ns(problem: PlacementProblem) -> Int64:
 
 def mean_upward_rank(problem: PlacementProblem) -> Int64:
     """Upward rank with mean costs and transfers (Topcuoglu et al. 2002, section 4), ``[ops] int64`` ns."""
-    return _core.static_upward_rank(problem.simulator.core, mean_cost_ns(problem), mean_transfer_ns(problem))
+    rank: Int64 = _core.static_upward_rank(
+        problem.simulator.core, mean_cost_ns(problem), mean_transfer_ns(problem)
+    )
+    return rank
 
 
 def search_plans(

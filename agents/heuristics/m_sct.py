@@ -29,7 +29,7 @@ class MSct(PlacementSolver):
         largest_program: Most edges of the linear program; chains count as one op.
     """
 
-    largest_program: int = 6_000
+    largest_program: int = 10_000
 
     name: ClassVar[str] = "m-sct"
     summary: ClassVar[str] = "earliest task first that waits for favourite children (Baechi)"
@@ -41,7 +41,7 @@ class MSct(PlacementSolver):
         size = int((~only_children(problem.graph, edges)).sum())
         if size > self.largest_program:
             return (
-                f"its linear program has {size:,} edges and takes minutes above {self.largest_program:,} "
+                f"its linear program has {size:,} edges; above {self.largest_program:,} it may take minutes "
                 "(option largest_program)"
             )
         return super().skip_reason(problem)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,10 +29,11 @@ class _AnnealingBase(PlacementSolver):
     """Simulated annealing over placements (Kirkpatrick et al. 1983), from the best heuristic on.
 
     A move takes a cluster of ops, all of it or its part on one device, to a random device or to that of a neighbour;
-    or a unit to the device of a neighbour; or changes between critical-path and program order. A worse placement
-    is accepted with probability ``exp(-(worse - now) / T)``, where ``T`` falls from ``temperature`` x the value
+    or a unit to the device of a neighbour; or changes the order (critical-path, program, that of the start). A worse
+    placement is accepted with probability ``exp(-(worse - now) / T)``, where ``T`` falls from ``temperature`` x the value
     now to 0 with the square of the share of the budget that is left. Infeasible placements are worse than the start
-    by ``1.5 + 5 x overflow share``. The best placement seen is the result.
+    by ``1.5 + 5 x overflow share``. The best placement seen is the result; if it meets the lower bound, the search
+    stops.
 
     Without ``seconds`` in the budget the course depends on the generator alone.
 
@@ -62,11 +63,13 @@ class _AnnealingBase(PlacementSolver):
     ) -> Remark:
         schedule = _Schedule(evaluator, self.evaluations, self.temperature)
         started_from = self._start(problem, evaluator, rng, schedule)
+        if schedule.over:
+            return Remark(f"only {started_from} was tried" if evaluator.evaluations else "")
         walk = _Walk(problem, evaluator, self.levels(problem), rng)
-        if walk.moves_exist:
-            while not schedule.over and walk.step(schedule.temperature):
-                pass
-        return Remark(f"started from {started_from} after {walk.evaluated_before} evaluations")
+        while not schedule.over and not walk.optimal and walk.step(schedule.temperature):
+            pass
+        note = f"started from {started_from} after {walk.evaluated_before} evaluations"
+        return Remark(note + (", met the lower bound" if walk.optimal else ""), walk.optimal)
 
     def _start(
         self,
@@ -141,28 +144,39 @@ class _Walk:
         self._allowed = of_units(problem.allowed, self._unit)
         self._neighbours = Neighbours(problem.graph, self._unit)
         self._device: NDArray[np.uint8] = of_units(np.asarray(start.device), self._unit).astype(np.uint8)
-        self._program_order = program_order(problem.graph)
-        self._in_program_order = start.priority is not None
-        self._order_matters = problem.objective.simulated
+        self._orders: list[NDArray[Any] | None] = [None]
+        if problem.objective.simulated:
+            self._orders.append(program_order(problem.graph))
+        self._order = 0
+        if start.priority is not None:  # found by the heuristic in program order or in one of its own
+            same = [
+                i
+                for i, order in enumerate(self._orders)
+                if order is not None and np.array_equal(order, start.priority)
+            ]
+            if not same:
+                self._orders.append(start.priority)
+            self._order = same[0] if same else len(self._orders) - 1
+        self._bound = problem.lower_bound().value
         self._worst = outcome.value
         self._energy = self._energy_of(outcome)
         self.evaluated_before = evaluator.evaluations
 
     @property
-    def moves_exist(self) -> bool:
-        """Whether any unit has a choice of device."""
-        return bool((self._allowed.sum(axis=1) > 1).any())
+    def optimal(self) -> bool:
+        """Whether nothing can be better than the best placement so far."""
+        best = self._evaluator.best_outcome
+        return best is not None and best.ok and best.value <= self._bound
 
     def step(self, temperature: float) -> bool:
         """One move and its evaluation; false if no move that changes anything was found."""
-        device, in_program_order = self._draw()
+        device, order = self._draw()
         if device is None:
             return False
-        priority = self._program_order if in_program_order else None
-        energy = self._energy_of(self._evaluator.evaluate(Placement(device[self._unit], priority)))
+        energy = self._energy_of(self._evaluator.evaluate(Placement(device[self._unit], self._orders[order])))
         worse = energy - self._energy
         if worse <= 0 or self._rng.random() < math.exp(-worse / max(temperature * self._energy, 1e-300)):
-            self._device, self._in_program_order, self._energy = device, in_program_order, energy
+            self._device, self._order, self._energy = device, order, energy
         return True
 
     def _energy_of(self, outcome: Outcome) -> float:
@@ -171,13 +185,14 @@ class _Walk:
             return outcome.value
         return max(outcome.value, self._worst) * (1.5 + 5.0 * outcome.overflow_share)
 
-    def _draw(self) -> tuple[NDArray[np.uint8] | None, bool]:
-        """A neighbouring state: devices of units, and whether in program order."""
+    def _draw(self) -> tuple[NDArray[np.uint8] | None, int]:
+        """A neighbouring state: devices of units, and the order; ``None`` if there seems to be none."""
         rng = self._rng
         for _ in range(_REDRAWS):
             kind = rng.random()
-            if self._order_matters and kind < 0.01:
-                return self._device, not self._in_program_order
+            if kind < 0.01 and len(self._orders) > 1:
+                others = len(self._orders) - 1
+                return self._device, (self._order + 1 + int(rng.integers(others))) % len(self._orders)
             if kind < 0.2 or not self._levels:
                 changed, target = self._adopt()
             else:
@@ -186,8 +201,8 @@ class _Walk:
             if len(changed):
                 device = self._device.copy()
                 device[changed] = target
-                return device, self._in_program_order
-        return None, False
+                return device, self._order
+        return None, self._order
 
     def _shift(self) -> tuple[NDArray[np.int32], int]:
         """A cluster, or its part on the device of one of its units, and where to."""
