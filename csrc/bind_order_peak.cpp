@@ -25,15 +25,15 @@ Numpy1<int64_t> peak_of_orders(const Graph& graph, const In2<int32_t>& orders, i
 }  // namespace
 
 void bind_order_peak_core(nb::module_& m) {
-    m.def(
-        "peak_of_order",
-        [](const Graph& graph, const In1<int32_t>& order) {
-            return OrderPeak(graph).peak({order.data(), order.size()});
-        },
-        "graph"_a, "order"_a.noconvert(),
-        "Largest dynamic bytes on one device when ops run in this order; resident bytes are apart.");
+    nb::class_<OrderPeak>(m, "OrderPeak", "Evaluates orders of one graph; not for two threads at once.")
+        .def(nb::init<const Graph&>(), nb::keep_alive<1, 2>(), "graph"_a)
+        .def(
+            "peak",
+            [](OrderPeak& self, const In1<int32_t>& order) { return self.peak({order.data(), order.size()}); },
+            "order"_a.noconvert(),
+            "Largest dynamic bytes on one device when ops run in this order; resident bytes are apart.");
     m.def("peak_of_orders", &peak_of_orders, "graph"_a, "orders"_a.noconvert(), "threads"_a = 1,
-          "peak_of_order of every row of orders, [orders] int64.");
+          "OrderPeak.peak of every row of orders, [orders] int64.");
     m.def(
         "cut_bytes",
         [](const Graph& graph) {

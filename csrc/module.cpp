@@ -3,6 +3,7 @@
 
 namespace nb = nanobind;
 
+void bind_benchmark(nb::module_& m);
 void bind_simulator(nb::module_& m);
 void bind_order_peak(nb::module_& m);
 void bind_list_scheduling(nb::module_& m);
@@ -10,6 +11,9 @@ void bind_contiguous(nb::module_& m);
 
 NB_MODULE(_core, m) {
     m.doc() = "The hot core of opgym: frozen graphs, the event simulator, and search loops.";
+    // An object that lives to the end of the process, a test's parameter say, is no leak worth a message.
+    nb::set_leak_warnings(false);
+    bind_benchmark(m);
     bind_simulator(m);
     bind_order_peak(m);
     bind_list_scheduling(m);

@@ -1,7 +1,7 @@
 """Computation graphs, clusters, cost models, readers and writers, and the simulator's front door."""
 
 from .builder import GraphBuilder
-from .cluster import Cluster
+from .cluster import CHANNELS, Cluster
 from .costs import CostModel, RooflineCost, TableCost
 from .graph import DIRECTIONS, ROLES, VARIABLE, Graph
 from .profiles import LINKS, PROFILES, DeviceProfile, Link
@@ -9,6 +9,7 @@ from .simulate import BatchSimulation, Simulation, Simulator, Timeline, peak_of_
 from .storage import load, save
 
 __all__ = [
+    "CHANNELS",
     "DIRECTIONS",
     "LINKS",
     "PROFILES",

@@ -18,8 +18,10 @@ from .graph import Graph
 
 Int64 = NDArray[np.int64]
 Int32 = NDArray[np.int32]
-#: Attribute under which a graph keeps its frozen form for the core (as a cached property would).
+#: Attributes under which a graph keeps its frozen form for the core, and its evaluator of orders (as cached
+#: properties would).
 _CORE = "_core_graph"
+_ORDER_PEAK = "_order_peak"
 
 
 @dataclass(frozen=True, eq=False)
@@ -347,7 +349,7 @@ def peak_of_order(graph: Graph, order: ArrayLike) -> int:
         InvalidSolutionError: The order leaves out or repeats an op, or runs one before its inputs exist.
     """
     try:
-        return _core.peak_of_order(core_graph(graph), _order(order, 1))
+        return _order_peak(graph).peak(_order(order, 1))
     except ValueError as error:
         raise InvalidSolutionError(str(error)) from None
 
@@ -370,6 +372,13 @@ def peak_of_orders(graph: Graph, orders: ArrayLike, *, threads: int = 1) -> Int6
         return _core.peak_of_orders(core_graph(graph), _order(orders, 2), _thread_count(threads))
     except ValueError as error:
         raise InvalidSolutionError(str(error)) from None
+
+
+def _order_peak(graph: Graph) -> _core.OrderPeak:
+    evaluator: _core.OrderPeak | None = graph.__dict__.get(_ORDER_PEAK)
+    if evaluator is None:
+        evaluator = graph.__dict__[_ORDER_PEAK] = _core.OrderPeak(core_graph(graph))
+    return evaluator
 
 
 def _order(given: ArrayLike, ndim: int) -> Int32:

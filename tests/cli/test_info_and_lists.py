@@ -70,7 +70,9 @@ def test_benchmark_rows_pass_through(
     from opgym.benchmark import simulator
 
     row = {"case": "a case", "ops": 1000, "devices": 4, "ns_per_op": 80.25,
-           "ratio_to_topological_sort": 20.0, "ratio_to_reference": None}  # fmt: skip
-    monkeypatch.setattr(simulator, "run", lambda: [row])
+           "ratio_to_topological_sort": 20.0, "ratio_to_reference": None, "bar": 30.0, "within_bar": True}  # fmt: skip
+    monkeypatch.setattr(simulator, "run", lambda progress: [row])
     assert rows("benchmark", "simulator") == [row]
-    assert re.search(r"a case +1,000 +4 +80\.2 +20\.00 +-", opgym("benchmark", "simulator").stdout)
+    assert re.search(
+        r"a case +1,000 +4 +80\.2 +20\.00 +- +30\.00 +yes", opgym("benchmark", "simulator").stdout
+    )
