@@ -81,15 +81,15 @@ class SplitProgram:
             weightless: Ops whose memory does not count, ``[ops] bool``.
         """
         load_ns, finished, stage, stage_class = _core.contiguous_split(
-            self._sets, *self._costs(problem, weightless), seconds=seconds
+            self._sets, **self._costs(problem, weightless), seconds=seconds
         )
         device = self._devices(stage, stage_class) if len(stage_class) else None
         return Split(load_ns, device, finished)
 
     def _costs(
         self, problem: PlacementProblem, weightless: NDArray[np.bool_] | None
-    ) -> tuple[NDArray[Any], ...]:
-        """Blocks, tensors and devices, in the order of the core's arguments."""
+    ) -> dict[str, Any]:
+        """Blocks, tensors and devices, as the core names them."""
         graph = problem.graph
         block, blocks = self._reduced.blocks.block, self._reduced.blocks.count
         example = np.array([devices[0] for devices in self._classes])
@@ -113,18 +113,18 @@ class SplitProgram:
         counts = (reader >= 0) & (producer[tensor] != reader) & (~source[tensor] | weighs[reader_op])
         pairs = np.unique(np.stack([tensor[counts], reader[counts]], axis=1), axis=0)
         reader_ptr = np.concatenate([[0], np.cumsum(np.bincount(pairs[:, 0], minlength=graph.num_tensors))])
-        return (
-            np.array([len(devices) for devices in self._classes], np.int32),
-            problem.cluster.capacity_bytes[example],
-            block_ns,
-            block_bytes,
-            producer,
-            np.where(source, graph.tensor_bytes, 0),  # others are moved, not kept
-            np.ascontiguousarray(problem.to_device_ns[:, example]),
-            np.ascontiguousarray(problem.from_device_ns[:, example]),
-            reader_ptr.astype(np.int32),
-            np.ascontiguousarray(pairs[:, 1]).astype(np.int32),
-        )
+        return {
+            "class_count": np.array([len(devices) for devices in self._classes], np.int32),
+            "class_capacity": problem.cluster.capacity_bytes[example],
+            "block_ns": block_ns,
+            "block_bytes": block_bytes,
+            "tensor_producer": producer,
+            "tensor_bytes": np.where(source, graph.tensor_bytes, 0),  # others are moved, not kept
+            "to_device_ns": np.ascontiguousarray(problem.to_device_ns[:, example]),
+            "from_device_ns": np.ascontiguousarray(problem.from_device_ns[:, example]),
+            "reader_ptr": reader_ptr.astype(np.int32),
+            "reader": np.ascontiguousarray(pairs[:, 1]).astype(np.int32),
+        }
 
     def _devices(self, stage: NDArray[np.int32], stage_class: NDArray[np.int32]) -> NDArray[np.int64]:
         """Device of each op: stages take the devices of their class in ascending order."""

@@ -335,7 +335,7 @@ class OpSchedulingEnv(ProblemEnv[SchedulingState]):
         if state.over:
             return np.ones(self._num_actions, np.int8)
         if self.num_slots:
-            return self._slot_masks[len(state.slots)].copy()
+            return np.array(self._slot_masks[len(state.slots)], np.int8)
         mask = np.zeros(self._num_actions, np.int8)
         mask[: self.num_ops] = np.frombuffer(state.partial.status, np.int8) == READY
         return mask

@@ -8,6 +8,27 @@ import numpy
 from numpy.typing import NDArray
 
 
+class Benchmark:
+    """
+    Times the core on a generated graph; every method returns thread CPU time in ns per op, and that of a first-in-first-out topological sort in the same moments.
+    """
+
+    def __init__(self, ops: int, seconds: float) -> None: ...
+
+    def stream(self) -> tuple[float, float]:
+        """
+        Reading the graph once, row by row: consumers, inputs, bytes and time of each op.
+        """
+
+    def rank(self) -> tuple[float, float]:
+        """Ranking float32 priorities."""
+
+    def peak_of_orders(self, batch: bool) -> tuple[float, float]:
+        """Peak memory of given orders."""
+
+    def simulate(self, devices: int, channel: int, clustered: bool) -> tuple[float, float]:
+        """One evaluation with memory, ranking included."""
+
 class Graph:
     """A frozen graph; see opgym.graphs.Graph for the arrays."""
 
@@ -68,16 +89,29 @@ class Simulator:
 
     def upward_rank(self, device: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]: ...
 
-def peak_of_order(graph: Graph, order: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> int:
-    """
-    Largest dynamic bytes on one device when ops run in this order; resident bytes are apart.
-    """
+class OrderPeak:
+    """Evaluates orders of one graph; not for two threads at once."""
+
+    def __init__(self, graph: Graph) -> None: ...
+
+    def peak(self, order: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> int:
+        """
+        Largest dynamic bytes on one device when ops run in this order; resident bytes are apart.
+        """
 
 def peak_of_orders(graph: Graph, orders: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], threads: int = 1) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]:
-    """peak_of_order of every row of orders, [orders] int64."""
+    """OrderPeak.peak of every row of orders, [orders] int64."""
+
+def cut_bytes(graph: Graph) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]:
+    """
+    Bytes that are live while each op runs in every order, [ops] int64; 0 for variables.
+    """
+
+def end_bytes(graph: Graph) -> int:
+    """Bytes that are live while the last op runs in every order."""
 
 class IncrementalPeak:
-    """The peak of an order while single ops move."""
+    """The peak of an order while stretches of it move."""
 
     def __init__(self, graph: Graph, order: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
 
@@ -87,7 +121,52 @@ class IncrementalPeak:
     @property
     def order(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C')]: ...
 
-    def move(self, i: int, j: int) -> bool:
+    def move(self, i: int, j: int, length: int = 1) -> bool:
         """
-        Moves the op at position i to position j if that is legal; returns whether it did.
+        Moves `length` ops from position i on so that they begin at position j, if that is legal; returns whether it did.
         """
+
+class Plan:
+    """What a list scheduler decided, and what it expects."""
+
+    @property
+    def device(self) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C')]: ...
+
+    @property
+    def position(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C')]: ...
+
+    @property
+    def makespan_ns(self) -> int: ...
+
+    @property
+    def forced(self) -> int: ...
+
+def earliest_task_first(simulator: Simulator, allowed: Annotated[NDArray[numpy.bool_], dict(shape=(None, None), order='C', device='cpu', writable=False)], unit: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], capacity_bytes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], rank: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], favourite: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> Plan:
+    """m-ETF; m-SCT with favourite children."""
+
+def highest_level_first(simulator: Simulator, allowed: Annotated[NDArray[numpy.bool_], dict(shape=(None, None), order='C', device='cpu', writable=False)], unit: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], capacity_bytes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], rank: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Plan:
+    """HLFET: list scheduling by rank."""
+
+def earliest_finish_with_insertion(simulator: Simulator, allowed: Annotated[NDArray[numpy.bool_], dict(shape=(None, None), order='C', device='cpu', writable=False)], unit: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], capacity_bytes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], rank: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Plan:
+    """HEFT."""
+
+def static_upward_rank(simulator: Simulator, cost_ns: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], transfer_ns: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]:
+    """
+    Longest path to the end with one cost per op and one time per tensor, [ops].
+    """
+
+class DownSets:
+    """All down-sets of an acyclic graph of blocks, up to a limit."""
+
+    def __init__(self, child_ptr: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], child: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], limit: int, limit_words: int) -> None: ...
+
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def complete(self) -> bool: ...
+
+def contiguous_split(sets: DownSets, class_count: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], class_capacity: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], block_ns: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu', writable=False)], block_bytes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], tensor_producer: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], tensor_bytes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], to_device_ns: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu', writable=False)], from_device_ns: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu', writable=False)], reader_ptr: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], reader: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], seconds: float) -> tuple[int, bool, Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C')], Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C')]]:
+    """
+    (load_ns, finished, stage of each block, device class of each stage) of the best contiguous split; load_ns is 2^63 - 1 if none fits.
+    """
