@@ -284,17 +284,26 @@ class FastRun {
 
     // A transfer waits, from the instant at which its tensor exists.
     OPGYM_INLINE void wait(uint32_t tensor, int source, int destination, uint32_t biased_key) {
+        if (has_tails_ && (biased_key & 3) == 3) [[unlikely]]
+            if (mark_tail(tensor, source, biased_key - kKeyBias)) return;
         const int queue = kByPair ? source * D + destination : source;
         waiting_[queue].add_biased(biased_key);
         waiting_mask_ |= uint64_t{1} << queue;
-        if (has_tails_ && (biased_key & 3) == 3) [[unlikely]]
-            mark_tail(tensor, source, biased_key - kKeyBias);
     }
 
-    void mark_tail(uint32_t tensor, int source, uint32_t key) {
+    // All inputs of an op from the fourth on share a key, which waits once for each source. Returns whether it already
+    // does.
+    bool mark_tail(uint32_t tensor, int source, uint32_t key) {
         const Extra& extra = extras_[records_[order_[key >> 2]].extra()];
-        for (uint32_t i = extra.tail_begin; i < extra.tail_end; ++i)
-            if (graph_.tail_inputs[i] == tensor) tail_waiting_[i] = static_cast<uint8_t>(source + 1);
+        const auto mark = static_cast<uint8_t>(source + 1);
+        bool waits = false;
+        for (uint32_t i = extra.tail_begin; i < extra.tail_end; ++i) {
+            if (graph_.tail_inputs[i] == tensor)
+                tail_waiting_[i] = mark;
+            else
+                waits |= tail_waiting_[i] == mark;
+        }
+        return waits;
     }
 
     OPGYM_INLINE void end_transfer(int lane) {
@@ -358,10 +367,19 @@ class FastRun {
         for (uint64_t m = open & (open - 1); m; m &= m - 1) {
             const int queue = __builtin_ctzll(m);
             const uint32_t key = waiting_[queue].first_or_none();
+            if (has_tails_ && key == best_key) [[unlikely]]
+                best = tail_position(key, queue / D) < tail_position(key, best / D) ? queue : best;
             best = key < best_key ? queue : best;
             best_key = std::min(key, best_key);
         }
         return best;
+    }
+
+    // Of tensors that share a key because they are all in the tail of one op, the first goes first.
+    uint32_t tail_position(uint32_t key, int source) const {
+        const Extra& extra = extras_[records_[order_[key >> 2]].extra()];
+        const auto begin = tail_waiting_.begin();
+        return static_cast<uint32_t>(std::find(begin + extra.tail_begin, begin + extra.tail_end, source + 1) - begin);
     }
 
     OPGYM_INLINE void start_op(int d) {
@@ -404,7 +422,7 @@ class FastRun {
         allocate(destination, tensors_[tensor].bytes);
     }
 
-    // All inputs of an op from the fourth on share a key: the first of them that waits for this source goes.
+    // The first input of the tail that waits for this source goes; the key waits again if there is another one.
     uint32_t next_of_tail(uint32_t fourth, const Extra& extra, int queue, int source, uint32_t key) {
         if (extra.tail_begin == extra.tail_end) return fourth;
         uint32_t tensor = fourth;

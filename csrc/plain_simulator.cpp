@@ -202,6 +202,7 @@ class PlainRun {
         if (timeline_) {
             timeline_->op_start_ns[op] = now_;
             timeline_->op_end_ns[op] = now_ + cost;
+            timeline_->op_order.push_back(op);
         }
     }
 

@@ -15,6 +15,7 @@ struct RunRequest {
 
 struct Timeline {
     std::vector<int64_t> op_start_ns, op_end_ns;  // [ops]; -1 for variable ops
+    std::vector<int32_t> op_order;                // ops that are no variables, in the order in which they started
     std::vector<int32_t> transfer_tensor, transfer_source, transfer_destination;
     std::vector<int64_t> transfer_start_ns, transfer_end_ns;
     // One sample per device and round after whose allocations its live bytes differ from the sample before (the first
