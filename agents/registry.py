@@ -49,9 +49,16 @@ def _load_all() -> None:
 
 
 def names(problem_type: type[Any] = PlacementProblem) -> list[str]:
-    """Names of the solvers of one type of problem, in the order of registration: cheap ones first."""
+    """Names of the solvers of one type of problem: cheap ones first, those of other packages last."""
     _load_all()
-    return [name for name, solver in _registry.items() if issubclass(problem_type, solver.problem_types)]
+    found = [name for name, solver in _registry.items() if issubclass(problem_type, solver.problem_types)]
+    return sorted(found, key=lambda name: _family(_registry[name]))
+
+
+def _family(solver: type[AnySolver]) -> int:
+    """Position of a solver's family; who imported which family first must not change the order of tables."""
+    ours = [f"{__package__}.{family}" for family in _FAMILIES]
+    return next((i for i, family in enumerate(ours) if solver.__module__.startswith(f"{family}.")), len(ours))
 
 
 def solver_class(name: str) -> type[AnySolver]:

@@ -21,8 +21,9 @@ class MTopo(PlacementSolver):
     """Fills one device after the other in topological order, each up to its share of all bytes + the largest op.
 
     Jeon et al. 2020 ("Baechi", section 3.1). Bytes are what ops write and the parameters they bring; shares are
-    proportional to the devices' memory. Devices several times slower than others are left out unless the rest does
-    not suffice.
+    proportional to the devices' memory. As bytes are freed on the way, a share may exceed a device's memory, unless
+    that turns out not to fit. Devices several times slower than others are left out unless the rest does not
+    suffice.
     """
 
     name: ClassVar[str] = "m-topo"
@@ -32,20 +33,32 @@ class MTopo(PlacementSolver):
         self, problem: PlacementProblem, evaluator: Evaluator[Placement], rng: np.random.Generator
     ) -> Remark:
         chosen = workers(problem)
-        outcome = evaluate_device(problem, evaluator, _fill(problem, chosen))
-        if outcome.ok or len(chosen) == len(problem.cluster) or evaluator.exhausted:
-            return Remark()
-        evaluate_device(problem, evaluator, _fill(problem, np.arange(len(problem.cluster))))
-        return Remark("slow devices too, as the fast ones lack memory")
+        attempts = [("", chosen, False), ("never above the capacity", chosen, True)]
+        if len(chosen) < len(problem.cluster):
+            everywhere = np.arange(len(problem.cluster))
+            attempts.append(("slow devices too, as the others lack memory", everywhere, True))
+        note = ""
+        tried: set[bytes] = set()
+        for reason, devices, capped in attempts:
+            device = _fill(problem, devices, capped)
+            if device.tobytes() in tried:
+                continue
+            tried.add(device.tobytes())
+            note = reason
+            if evaluate_device(problem, evaluator, device).ok or evaluator.exhausted:
+                break
+        return Remark(note)
 
 
-def _fill(problem: PlacementProblem, chosen: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """One pass over the units by first op, ``[ops] uint8``."""
+def _fill(problem: PlacementProblem, chosen: NDArray[np.int64], capped: bool) -> NDArray[np.uint8]:
+    """One pass over the units by first op, ``[ops] uint8``; ``capped``: shares never exceed the capacity."""
     unit = colocation_units(problem.graph)
     size = np.bincount(unit, weights=written_bytes(problem.graph))
     allowed = of_units(problem.allowed, unit)
     room = problem.cluster.capacity_bytes[chosen].astype(np.float64)
     limit = size.sum() * room / room.sum() + size.max()
+    if capped:
+        limit = np.minimum(limit, room)
     used = np.zeros(len(chosen))
     home = np.zeros(len(size), np.int64)
     current = 0

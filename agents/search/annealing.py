@@ -15,7 +15,7 @@ from ...problems import Evaluator, Placement, PlacementProblem, program_order
 from ...problems.grouping import colocation_units, of_units
 from ..registry import register, solver_class
 from ..solver import PlacementSolver, Remark
-from .clusters import Level, metis_levels, structured_levels
+from .clusters import Level, metis_levels, structured_levels, unit_level
 from .neighbours import Neighbours
 
 #: Solvers whose best placement is the start; together a few dozen evaluations.
@@ -28,12 +28,13 @@ _REDRAWS = 1_000
 class _AnnealingBase(PlacementSolver):
     """Simulated annealing over placements (Kirkpatrick et al. 1983), from the best heuristic on.
 
-    A move takes a cluster of ops, all of it or its part on one device, to a random device or to that of a neighbour;
-    or a unit to the device of a neighbour; or changes the order (critical-path, program, that of the start). A worse
-    placement is accepted with probability ``exp(-(worse - now) / T)``, where ``T`` falls from ``temperature`` x the value
-    now to 0 with the square of the share of the budget that is left. Infeasible placements are worse than the start
-    by ``1.5 + 5 x overflow share``. The best placement seen is the result; if it meets the lower bound, the search
-    stops.
+    A move takes a cluster of ops, all of it or its part on one device, to a random device or to that of a
+    neighbour; or a unit to the device of a neighbour; or exchanges parts of two clusters; or it changes the order
+    (critical-path, program, that of the start). A worse placement is accepted with probability
+    ``exp(-(worse - now) / T)``, where ``T`` falls from ``temperature`` x the value now to 0 with the square of the
+    share of the budget that is left. What does not fit counts as ``1.5 + 5 x overflow share`` times its value, or
+    times the best value that fits if that is more, and what fits is always accepted after it. The best placement
+    seen is the result; if it meets the lower bound, the search stops.
 
     Without ``seconds`` in the budget the course depends on the generator alone.
 
@@ -158,7 +159,7 @@ class _Walk:
                 self._orders.append(start.priority)
             self._order = same[0] if same else len(self._orders) - 1
         self._bound = problem.lower_bound().value
-        self._worst = outcome.value
+        self._fits = outcome.ok
         self._energy = self._energy_of(outcome)
         self.evaluated_before = evaluator.evaluations
 
@@ -173,17 +174,20 @@ class _Walk:
         device, order = self._draw()
         if device is None:
             return False
-        energy = self._energy_of(self._evaluator.evaluate(Placement(device[self._unit], self._orders[order])))
-        worse = energy - self._energy
+        outcome = self._evaluator.evaluate(Placement(device[self._unit], self._orders[order]))
+        energy = self._energy_of(outcome)
+        worse = 0.0 if outcome.ok and not self._fits else energy - self._energy
         if worse <= 0 or self._rng.random() < math.exp(-worse / max(temperature * self._energy, 1e-300)):
-            self._device, self._order, self._energy = device, order, energy
+            self._device, self._order, self._energy, self._fits = device, order, energy, outcome.ok
         return True
 
     def _energy_of(self, outcome: Outcome) -> float:
-        """The value, or for what does not fit more than the start's, growing with the overflow."""
+        """The value, or for what does not fit more than the best that does, growing with the overflow."""
         if outcome.ok:
             return outcome.value
-        return max(outcome.value, self._worst) * (1.5 + 5.0 * outcome.overflow_share)
+        best = self._evaluator.best_outcome
+        floor = best.value if best is not None and best.ok else 0.0
+        return max(outcome.value, floor) * (1.5 + 5.0 * outcome.overflow_share)
 
     def _draw(self) -> tuple[NDArray[np.uint8] | None, int]:
         """A neighbouring state: devices of units, and the order; ``None`` if there seems to be none."""
@@ -193,38 +197,54 @@ class _Walk:
             if kind < 0.01 and len(self._orders) > 1:
                 others = len(self._orders) - 1
                 return self._device, (self._order + 1 + int(rng.integers(others))) % len(self._orders)
-            if kind < 0.2 or not self._levels:
-                changed, target = self._adopt()
+            if kind < 0.2:
+                moved = self._adopt()
+            elif kind < 0.25:
+                moved = self._exchange()
             else:
-                changed, target = self._shift()
-            changed = changed[self._allowed[changed, target] & (self._device[changed] != target)]
-            if len(changed):
-                device = self._device.copy()
-                device[changed] = target
+                moved = self._shift()
+            device = self._device.copy()
+            for members, target in moved:
+                device[members[self._allowed[members, target]]] = target
+            if not np.array_equal(device, self._device):
                 return device, self._order
         return None, self._order
 
-    def _shift(self) -> tuple[NDArray[np.int32], int]:
+    def _shift(self) -> list[tuple[NDArray[np.int32], int]]:
         """A cluster, or its part on the device of one of its units, and where to."""
         rng = self._rng
-        level = self._levels[int(rng.integers(len(self._levels)))]
+        level = self._level()
         members = level.members(int(rng.integers(len(level))))
-        chosen = int(members[int(rng.integers(len(members)))])
         if rng.random() < 0.5:
-            members = members[self._device[members] == self._device[chosen]]
+            members = self._part(members)
         if rng.random() < 0.5:
-            return members, int(rng.integers(self._allowed.shape[1]))
+            return [(members, int(rng.integers(self._allowed.shape[1])))]
         beside = int(members[int(rng.integers(len(members)))])
-        return members, int(self._device[self._neighbours.draw(beside, rng)])
+        return [(members, int(self._device[self._neighbours.draw(beside, rng)]))]
 
-    def _adopt(self) -> tuple[NDArray[np.int32], int]:
+    def _exchange(self) -> list[tuple[NDArray[np.int32], int]]:
+        """Parts of two clusters, each to the device of the other: what moves when every device is full."""
+        level = self._level()
+        one, other = (self._part(level.members(int(self._rng.integers(len(level))))) for _ in range(2))
+        return [(one, int(self._device[other[0]])), (other, int(self._device[one[0]]))]
+
+    def _adopt(self) -> list[tuple[NDArray[np.int32], int]]:
         """A unit, and the device of one of its neighbours (a random one if they share a device already)."""
         rng = self._rng
         chosen = int(rng.integers(len(self._device)))
         target = int(self._device[self._neighbours.draw(chosen, rng)])
         if target == self._device[chosen]:
             target = int(rng.integers(self._allowed.shape[1]))
-        return np.array([chosen], np.int32), target
+        return [(np.array([chosen], np.int32), target)]
+
+    def _level(self) -> Level:
+        return self._levels[int(self._rng.integers(len(self._levels)))]
+
+    def _part(self, members: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The members on the device of a random one of them."""
+        chosen = members[int(self._rng.integers(len(members)))]
+        part: NDArray[np.int32] = members[self._device[members] == self._device[chosen]]
+        return part
 
 
 @register
@@ -242,7 +262,7 @@ class Annealing(_AnnealingBase):
 
     def levels(self, problem: PlacementProblem) -> list[Level]:
         """Blocks by direction and parameter, and METIS parts."""
-        return structured_levels(problem) + metis_levels(problem)
+        return [*structured_levels(problem), *metis_levels(problem), unit_level(problem)]
 
 
 @register
@@ -257,5 +277,5 @@ class AnnealingMetis(_AnnealingBase):
     starts: ClassVar[tuple[str, ...]] = tuple(name for name in _STARTS if name != "human-expert")
 
     def levels(self, problem: PlacementProblem) -> list[Level]:
-        """METIS parts."""
-        return metis_levels(problem)
+        """METIS parts and single units."""
+        return [*metis_levels(problem), unit_level(problem)]

@@ -54,6 +54,12 @@ def metis_levels(problem: PlacementProblem, sizes: tuple[int, ...] = METIS_SIZES
     ]
 
 
+def unit_level(problem: PlacementProblem) -> Level:
+    """Each unit by itself."""
+    unit = colocation_units(problem.graph)
+    return _level("unit", unit, unit)
+
+
 def structured_levels(problem: PlacementProblem) -> list[Level]:
     """Blocks (layers), with direction, with parameter, and stretches of these."""
     graph = problem.graph
@@ -70,7 +76,6 @@ def structured_levels(problem: PlacementProblem) -> list[Level]:
         ("coarse stretches", (block, direction, shared, position // _COARSE)),
     ]
     levels = [_level(name, unit, _combined(columns)) for name, columns in divisions]
-    levels.append(_level("unit", unit, unit))
     seen: set[bytes] = set()
     distinct = []
     for level in levels:

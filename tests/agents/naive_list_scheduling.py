@@ -21,6 +21,9 @@ class NaiveSchedule:
     end: dict[int, int] = field(default_factory=dict)
     copy: dict[tuple[int, int], int] = field(default_factory=dict)  # (tensor, device) -> when it is there
     free: dict[tuple[object, ...], int] = field(default_factory=dict)  # device or channel -> when it is free
+    spans: dict[tuple[object, ...], list[tuple[int, int]]] = field(
+        default_factory=dict
+    )  # ... -> when it is busy
 
     def __post_init__(self) -> None:
         self.graph = self.problem.graph
@@ -205,6 +208,65 @@ class NaiveSchedule:
         self.end[op] = start + int(self.problem.cost_ns[op, d])
         self.free["device", d] = self.end[op]
 
+    # --- insertion: busy times instead of free times
+
+    def busy(self, *resources: tuple[object, ...] | None) -> list[tuple[int, int]]:
+        return [span for resource in resources if resource for span in self.spans.get(resource, [])]
+
+    @staticmethod
+    def first_gap(ready: int, duration: int, busy: list[tuple[int, int]]) -> int:
+        """First start from which nothing is busy."""
+        starts = [ready] + [end for _, end in busy if end > ready]
+        return min(s for s in starts if all(s + duration <= a or s >= b for a, b in busy))
+
+    def inserted(self, op: int, d: int) -> tuple[list[tuple[int, int, int, int]], int]:
+        """(tensor, source, start, end) of the op's transfers put into gaps, and its own start."""
+        channel = self.problem.cluster.channel
+        waiting = []
+        there = [0]
+        for tensor in self.graph.inputs(op).tolist():
+            producer = int(self.graph.tensor_producer[tensor])
+            if producer < 0:
+                continue
+            source = self.home(tensor, d)
+            made = self.end.get(producer, 0)
+            if source == d or (tensor, d) in self.copy:
+                there.append(made if source == d else self.copy[tensor, d])
+            else:
+                waiting.append((0 if channel == "port" else source, made, tensor, source))
+        transfers, last = [], {}
+        for queue, made, tensor, source in sorted(waiting):
+            duration = self.duration(tensor, source, d)
+            if channel == "free":
+                start = made
+            else:
+                channels = {
+                    "port": [("send", source), ("receive", d)],
+                    "send": [("send", source)],
+                    "link": [("link", source, d)],
+                }[channel]
+                start = self.first_gap(max(made, last.get(queue, 0)), duration, self.busy(*channels))
+            last[queue] = start + duration
+            transfers.append((tensor, source, start, start + duration))
+        ready = max(there + [end for *_, end in transfers])
+        return transfers, self.first_gap(ready, int(self.problem.cost_ns[op, d]), self.busy(("device", d)))
+
+    def insert(self, op: int, d: int) -> None:
+        for tensor in self.graph.inputs(op).tolist():
+            producer = int(self.graph.tensor_producer[tensor])
+            if producer >= 0 and producer not in self.device:
+                self.settle(producer, self.home(tensor, d))
+        transfers, start = self.inserted(op, d)
+        for tensor, source, begin, end in transfers:
+            self.copy[tensor, d] = end
+            for resource in (("send", source), ("receive", d), ("link", source, d)):
+                self.spans.setdefault(resource, []).append((begin, end))
+        self.settle(op, d)
+        self.device[op] = d
+        self.decided.append(op)
+        self.end[op] = start + int(self.problem.cost_ns[op, d])
+        self.spans.setdefault(("device", d), []).append((start, self.end[op]))
+
     def settle(self, op: int, d: int) -> None:
         """Gives the variables of an op's unit a home."""
         for v in self.members(op):
@@ -262,4 +324,24 @@ def highest_level_first(
         )
         schedule.commit(op, d)
         decisions.append((op, d))
+    return decisions
+
+
+def earliest_finish_with_insertion(
+    problem: PlacementProblem, unit: np.ndarray, capacity: np.ndarray, rank: np.ndarray
+) -> list[tuple[int, int]]:
+    """The (op, device) pairs in the order in which HEFT decides them; ``rank`` falls along edges."""
+    schedule = NaiveSchedule(problem, unit, capacity)
+    decisions = []
+    for op in sorted(range(problem.graph.num_ops), key=lambda v: (-rank[v], v)):
+        if schedule.is_variable(op):
+            continue
+        keys = []
+        for d in (d for d in schedule.devices if schedule.allowed(op, d)):
+            transfers, start = schedule.inserted(op, d)
+            moved = sum(int(problem.graph.tensor_bytes[t]) + 1 for t, *_ in transfers)
+            over = max(0.0, schedule.overflow(op, d) / capacity[d])
+            keys.append((over, start + int(problem.cost_ns[op, d]), moved, d))
+        schedule.insert(op, min(keys)[-1])
+        decisions.append((op, min(keys)[-1]))
     return decisions

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opgym import _core
+from opgym.agents.heuristics.list_planning import mean_upward_rank
 from opgym.graphs import TableCost
 from opgym.problems import PlacementProblem
 from opgym.problems.grouping import colocation_units
@@ -55,3 +56,13 @@ def test_highest_level_first_decides_like_the_naive_version(case) -> None:
     unit = colocation_units(problem.graph)
     plan = _core.highest_level_first(problem.simulator.core, problem.allowed, unit, capacity, rank)
     assert decisions(plan) == naive.highest_level_first(problem, unit, capacity, rank)
+
+
+@given(planning())
+@settings(max_examples=150, deadline=None)
+def test_insertion_decides_like_the_naive_version(case) -> None:
+    problem, capacity, _ = case
+    unit = colocation_units(problem.graph)
+    rank = mean_upward_rank(problem)
+    plan = _core.earliest_finish_with_insertion(problem.simulator.core, problem.allowed, unit, capacity, rank)
+    assert decisions(plan) == naive.earliest_finish_with_insertion(problem, unit, capacity, rank)
