@@ -94,23 +94,25 @@ def _chunks(problem: PlacementProblem, count: int) -> Int32:
 def _with_backward(graph: Graph, block: Int32) -> Int32:
     """Gives ops that are not forward the block of the latest forward tensor they read, else of their producer.
 
-    A variable goes with its first consumer.
+    A variable, like any tensor that no op computes, belongs to the block of its first forward reader.
     """
-    result = block.tolist()
-    direction = graph.op_direction.tolist()
-    variable = graph.is_variable.tolist()
-    producer, consumer, _ = (a.tolist() for a in graph.edges)
-    latest: dict[int, int] = {}
-    inherited: dict[int, int] = {}
-    for u, v in zip(producer, consumer, strict=True):  # ascending by consumer: producers are final
-        if direction[v] == _FORWARD:
-            continue
-        if direction[u] == _FORWARD and not variable[u]:
-            latest[v] = max(latest.get(v, -1), result[u])
-        elif not variable[u]:
-            inherited.setdefault(v, result[u])
-        result[v] = latest.get(v, inherited.get(v, result[v]))
-    for u, v in zip(reversed(producer), reversed(consumer), strict=True):
-        if variable[u]:
-            result[u] = result[v]
-    return np.array(result, np.int32)
+    forward = (graph.op_direction == _FORWARD) & ~graph.is_variable
+    result = block.copy()
+    first_reader = np.full(graph.num_tensors, -1, np.int64)
+    reader = np.repeat(np.arange(graph.num_ops), np.diff(graph.input_ptr))
+    by_forward = np.flatnonzero(forward[reader])[::-1]
+    first_reader[graph.input_tensor[by_forward]] = reader[by_forward]
+    computed = graph.tensor_producer >= 0
+    computed[computed] = ~graph.is_variable[graph.tensor_producer[computed]]
+    origin = np.where(computed, graph.tensor_producer, first_reader)
+    known = (origin >= 0) & forward[origin]
+    tensor_block = np.where(known, block[origin], -1)
+
+    for v in np.flatnonzero(~forward).tolist():
+        tensors = graph.outputs(v) if graph.is_variable[v] else graph.inputs(v)
+        latest = max((int(tensor_block[t]) for t in tensors), default=-1)
+        if latest < 0:
+            producers = [u for t in tensors if (u := int(graph.tensor_producer[t])) >= 0 and u != v]
+            latest = int(result[producers[0]]) if producers else int(result[v])
+        result[v] = latest
+    return result
