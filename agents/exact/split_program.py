@@ -86,9 +86,7 @@ class SplitProgram:
         device = self._devices(stage, stage_class) if len(stage_class) else None
         return Split(load_ns, device, finished)
 
-    def _costs(
-        self, problem: PlacementProblem, weightless: NDArray[np.bool_] | None
-    ) -> dict[str, Any]:
+    def _costs(self, problem: PlacementProblem, weightless: NDArray[np.bool_] | None) -> dict[str, Any]:
         """Blocks, tensors and devices, as the core names them."""
         graph = problem.graph
         block, blocks = self._reduced.blocks.block, self._reduced.blocks.count

@@ -13,6 +13,10 @@ def test_the_stub_is_fresh(tmp_path: Path) -> None:
     pytest.importorskip("nanobind", reason="nanobind, which prints stubs, is not installed")
     out = tmp_path / "_core.pyi"
     subprocess.run(
-        [sys.executable, "-m", "nanobind.stubgen", "-m", "opgym._core", "-o", str(out)], check=True, cwd=tmp_path
+        [sys.executable, "-m", "nanobind.stubgen", "-m", "opgym._core", "-o", str(out)],
+        check=True,
+        cwd=tmp_path,
     )
-    assert out.read_text() == STUB.read_text(), "python -m nanobind.stubgen -m opgym._core -o src/opgym/_core.pyi"
+    assert out.read_text() == STUB.read_text(), (
+        "python -m nanobind.stubgen -m opgym._core -o src/opgym/_core.pyi"
+    )
