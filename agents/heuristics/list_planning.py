@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import _core
+from ...graphs import Cluster
 from ...problems import Evaluator, Placement, PlacementProblem
 from ..solver import Remark, evaluate_device
 
@@ -30,10 +31,17 @@ def mean_transfer_ns(problem: PlacementProblem) -> Int64:
     apart = ~np.eye(len(cluster), dtype=bool)
     if cluster.channel == "free" or not apart.any():
         return np.zeros(problem.graph.num_tensors, np.int64)
-    seconds_per_byte = (1.0 / cluster.bytes_per_second[apart]).mean()
-    ns = cluster.latency_ns[apart].mean() + problem.graph.tensor_bytes * (1e9 * seconds_per_byte)
+    ns = cluster.latency_ns[apart].mean() + problem.graph.tensor_bytes * nanoseconds_per_byte(cluster)
     mean: Int64 = np.round(ns).astype(np.int64)
     return mean
+
+
+def nanoseconds_per_byte(cluster: Cluster) -> float:
+    """Averaged over the pairs of different devices; 0 where transfers are free or there is one device."""
+    apart = ~np.eye(len(cluster), dtype=bool)
+    if cluster.channel == "free" or not apart.any():
+        return 0.0
+    return float((1e9 / cluster.bytes_per_second[apart]).mean())
 
 
 def mean_upward_rank(problem: PlacementProblem) -> Int64:

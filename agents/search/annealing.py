@@ -15,7 +15,7 @@ from ...problems import Evaluator, Placement, PlacementProblem, program_order
 from ...problems.grouping import colocation_units, of_units
 from ..registry import register, solver_class
 from ..solver import PlacementSolver, Remark
-from .clusters import Level, metis_levels, structured_levels, unit_level
+from .clusters import Level, metis_levels, structured_levels, unit_level, unit_sequence
 from .neighbours import Neighbours
 
 #: Solvers whose best placement is the start; together a few dozen evaluations.
@@ -28,9 +28,9 @@ _REDRAWS = 1_000
 class _AnnealingBase(PlacementSolver):
     """Simulated annealing over placements (Kirkpatrick et al. 1983), from the best heuristic on.
 
-    A move takes a cluster of ops, all of it or its part on one device, to a random device or to that of a
-    neighbour; or a unit to the device of a neighbour; or exchanges parts of two clusters; or it changes the order
-    (critical-path, program, that of the start). A worse placement is accepted with probability
+    A move takes a cluster of ops, a stretch of the topological order or a single unit, all of it or its part on one
+    device, to a random device or to that of a neighbour; or it exchanges parts of two clusters; or it changes the
+    order (critical-path, program, that of the start). A worse placement is accepted with probability
     ``exp(-(worse - now) / T)``, where ``T`` falls from ``temperature`` x the value now to 0 with the square of the
     share of the budget that is left. What does not fit counts as ``1.5 + 5 x overflow share`` times its value, or
     times the best value that fits if that is more, and what fits is always accepted after it. The best placement
@@ -59,6 +59,10 @@ class _AnnealingBase(PlacementSolver):
         """The clusters that moves take."""
         raise NotImplementedError
 
+    def sequence(self, problem: PlacementProblem) -> NDArray[np.int32] | None:
+        """Units in an order of which moves take stretches, ``[units]``; ``None``: they take none."""
+        return None
+
     def _search(
         self, problem: PlacementProblem, evaluator: Evaluator[Placement], rng: np.random.Generator
     ) -> Remark:
@@ -66,7 +70,7 @@ class _AnnealingBase(PlacementSolver):
         started_from = self._start(problem, evaluator, rng, schedule)
         if schedule.over:
             return Remark(f"only {started_from} was tried" if evaluator.evaluations else "")
-        walk = _Walk(problem, evaluator, self.levels(problem), rng)
+        walk = _Walk(problem, evaluator, self.levels(problem), self.sequence(problem), rng)
         while not schedule.over and not walk.optimal and walk.step(schedule.temperature):
             pass
         note = f"started from {started_from} after {walk.evaluated_before} evaluations"
@@ -132,6 +136,7 @@ class _Walk:
         problem: PlacementProblem,
         evaluator: Evaluator[Placement],
         levels: list[Level],
+        sequence: NDArray[np.int32] | None,
         rng: np.random.Generator,
     ) -> None:
         start, outcome = evaluator.best, evaluator.best_outcome
@@ -140,6 +145,7 @@ class _Walk:
         self._problem = problem
         self._evaluator = evaluator
         self._levels = levels
+        self._sequence = sequence
         self._rng = rng
         self._unit = colocation_units(problem.graph)
         self._allowed = of_units(problem.allowed, self._unit)
@@ -197,10 +203,12 @@ class _Walk:
             if kind < 0.01 and len(self._orders) > 1:
                 others = len(self._orders) - 1
                 return self._device, (self._order + 1 + int(rng.integers(others))) % len(self._orders)
-            if kind < 0.2:
+            if kind < 0.16:
                 moved = self._adopt()
-            elif kind < 0.25:
+            elif kind < 0.2:
                 moved = self._exchange()
+            elif kind < 0.28 and self._sequence is not None:
+                moved = self._move(self._stretch(self._sequence))
             else:
                 moved = self._shift()
             device = self._device.copy()
@@ -211,10 +219,24 @@ class _Walk:
         return None, self._order
 
     def _shift(self) -> list[tuple[NDArray[np.int32], int]]:
-        """A cluster, or its part on the device of one of its units, and where to."""
-        rng = self._rng
+        """A cluster, and where to."""
         level = self._level()
-        members = level.members(int(rng.integers(len(level))))
+        return self._move(level.members(int(self._rng.integers(len(level)))))
+
+    def _stretch(self, sequence: NDArray[np.int32]) -> NDArray[np.int32]:
+        """A stretch of the sequence before or after a random position; its length is anything from 1 to the whole."""
+        count = len(sequence)
+        length = int(count ** self._rng.random())
+        at = int(self._rng.integers(count))
+        return (
+            sequence[at : at + length]
+            if self._rng.random() < 0.5
+            else sequence[max(0, at + 1 - length) : at + 1]
+        )
+
+    def _move(self, members: NDArray[np.int32]) -> list[tuple[NDArray[np.int32], int]]:
+        """Units, all of them or those on the device of one, to a random device or that of a neighbour."""
+        rng = self._rng
         if rng.random() < 0.5:
             members = self._part(members)
         if rng.random() < 0.5:
@@ -263,6 +285,10 @@ class Annealing(_AnnealingBase):
     def levels(self, problem: PlacementProblem) -> list[Level]:
         """Blocks by direction and parameter, and METIS parts."""
         return [*structured_levels(problem), *metis_levels(problem), unit_level(problem)]
+
+    def sequence(self, problem: PlacementProblem) -> NDArray[np.int32]:
+        """Units by their first forward op in a topological order."""
+        return unit_sequence(problem)
 
 
 @register

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ...graphs import DIRECTIONS, Graph
 from ...problems import PlacementProblem
 from ...problems.grouping import colocation_units, metis_parts
-from ..heuristics.blocks import find_blocks
+from ..heuristics.blocks import find_blocks, forward_first_order
 
 Int32 = NDArray[np.int32]
 
@@ -52,6 +52,13 @@ def metis_levels(problem: PlacementProblem, sizes: tuple[int, ...] = METIS_SIZES
         for k in sizes
         if len(problem.cluster) <= k < units
     ]
+
+
+def unit_sequence(problem: PlacementProblem) -> Int32:
+    """Units by their first forward op in a topological order, then the others, ``[units] int32``."""
+    unit = colocation_units(problem.graph)
+    first = np.unique(unit[forward_first_order(problem)], return_index=True)[1]
+    return np.argsort(first, kind="stable").astype(np.int32)
 
 
 def unit_level(problem: PlacementProblem) -> Level:

@@ -157,7 +157,27 @@ def test_stretches_end_where_a_single_tensor_passes():
 def test_chunks_of_equal_time_where_nothing_divides_the_graph():
     p = problem(dag({v: [] for v in range(64)}), (accelerator(),), "step_time", [1] * 64)
     blocks = find_blocks(p)
-    assert np.bincount(blocks.block).tolist() == [4] * 16
+    assert np.bincount(blocks.block).tolist() == [8] * 8
+
+
+def test_chunks_end_where_few_bytes_pass():
+    # two tensors pass almost everywhere, so that stretches are few; those of ops 20 and 21 are small
+    edges = {v: [u for u in (v - 2, v - 1) if u >= 0] for v in range(64)}
+    sizes = [1000] * 64
+    sizes[20] = sizes[21] = 1
+    p = problem(dag(edges, sizes=sizes), (accelerator(),) * 2, "step_time", [10**4] * 64)
+    blocks = find_blocks(p)
+    assert blocks.origin == "chunks of equal time in topological order"
+    assert blocks.block[21] != blocks.block[22]
+    assert len(set(blocks.block.tolist())) == 16
+
+
+def test_no_chunk_ends_where_sending_takes_longer_than_the_work():
+    edges = {v: [u for u in (v - 2, v - 1) if u >= 0] for v in range(16)}
+    p = problem(dag(edges, sizes=[100] * 16), (accelerator(),) * 2, "step_time", [10] * 16)
+    assert find_blocks(p).block.tolist() == [0] * 16
+    cheap = problem(dag(edges, sizes=[10] * 16), (accelerator(),) * 2, "step_time", [10] * 16)
+    assert find_blocks(cheap).block.max() > 0
 
 
 def test_backward_ops_without_layers_join_the_block_of_the_activations_they_read():
