@@ -210,21 +210,23 @@ class NaiveSchedule:
 
     # --- insertion: busy times instead of free times
 
-    def busy(self, *resources: tuple[object, ...] | None) -> list[tuple[int, int]]:
-        return [span for resource in resources if resource for span in self.spans.get(resource, [])]
+    def busy(self, *resources: tuple[object, ...]) -> list[tuple[int, int]]:
+        """When any of the resources is busy; touching spans of one are one, so that nothing fits between them."""
+        found: list[tuple[int, int]] = []
+        for resource in resources:
+            own: list[tuple[int, int]] = []
+            for begin, end in sorted(span for span in self.spans.get(resource, []) if span[0] < span[1]):
+                if own and own[-1][1] == begin:
+                    begin = own.pop()[0]
+                own.append((begin, end))
+            found += own
+        return found
 
     @staticmethod
     def first_gap(ready: int, duration: int, busy: list[tuple[int, int]]) -> int:
-        """First start from which nothing is busy; not even what takes no time fits between touching spans."""
-        spans: list[tuple[int, int]] = []
-        for a, b in sorted(span for span in busy if span[0] < span[1]):
-            spans = (
-                [*spans[:-1], (spans[-1][0], max(b, spans[-1][1]))]
-                if spans and a <= spans[-1][1]
-                else [*spans, (a, b)]
-            )
-        starts = [ready] + [end for _, end in spans if end > ready]
-        return min(s for s in starts if all(s + duration <= a or s >= b for a, b in spans))
+        """First start from which nothing is busy."""
+        starts = [ready] + [end for _, end in busy if end > ready]
+        return min(s for s in starts if all(s + duration <= a or s >= b for a, b in busy))
 
     def inserted(self, op: int, d: int) -> tuple[list[tuple[int, int, int, int]], int]:
         """(tensor, source, start, end) of the op's transfers put into gaps, and its own start."""
