@@ -2,13 +2,10 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
-#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 
-#include <algorithm>
 #include <memory>
 #include <optional>
-#include <tuple>
 
 #include "graph.hpp"
 #include "numpy_arrays.hpp"
@@ -33,8 +30,18 @@ struct Run {
     std::unique_ptr<Timeline> timeline;
 };
 
-std::unique_ptr<Run> run(const Simulator& simulator, const In1<uint8_t>& device, const std::optional<AnyFloats>& priority,
+std::unique_ptr<Run> run(const Simulator& simulator, nb::handle device, nb::handle priority,
                          const std::optional<In2<double>>& transfer_priority, bool timeline) {
+    const BufferView devices(device, "B", "device must be a contiguous uint8 array");
+    std::optional<BufferView> priorities;
+    Priority any;
+    if (!priority.is_none()) {
+        priorities.emplace(priority, "fd", "priority must be a contiguous float32 or float64 array, or None");
+        if (priorities->format() == 'f')
+            any = priorities->items<float>();
+        else
+            any = priorities->items<double>();
+    }
     const double* transfer = nullptr;
     if (transfer_priority) {
         expect_shape(*transfer_priority,
@@ -44,7 +51,10 @@ std::unique_ptr<Run> run(const Simulator& simulator, const In1<uint8_t>& device,
     }
     auto out = std::make_unique<Run>();
     if (timeline) out->timeline = std::make_unique<Timeline>();
-    out->result = simulator.run({device.data(), device.size()}, to_priority(priority), transfer, out->timeline.get());
+    constexpr int32_t kLongRun = 512;  // ops; below, letting other Python threads in costs more than the run
+    std::optional<nb::gil_scoped_release> release;
+    if (simulator.graph().num_ops >= kLongRun) release.emplace();
+    out->result = simulator.run(devices.items<uint8_t>(), any, transfer, out->timeline.get());
     return out;
 }
 
@@ -71,11 +81,7 @@ struct BoundRun {
     Out1<int64_t> dynamic_peak_bytes, resident_bytes;
 
     int64_t operator()() const {
-        int64_t makespan_ns = 0;
-        simulator.run_batch({1, device.data(), to_priority(priority), &makespan_ns, dynamic_peak_bytes.data(),
-                             resident_bytes.data()},
-                            1);
-        return makespan_ns;
+        return simulator.evaluate(device.data(), to_priority(priority), dynamic_peak_bytes.data(), resident_bytes.data());
     }
 };
 
@@ -108,22 +114,6 @@ GraphArrays graph_arrays(const In1<int32_t>& input_ptr, const In1<int32_t>& inpu
     return a;
 }
 
-// The arguments of the constructor, for pickle.
-nb::tuple graph_state(const Graph& g) {
-    auto flags = [](const std::vector<uint8_t>& values) {
-        auto* owned = new bool[values.size()];
-        std::copy(values.begin(), values.end(), owned);
-        nb::capsule owner(owned, [](void* p) noexcept { delete[] static_cast<bool*>(p); });
-        return Numpy1<bool>(owned, {values.size()}, owner);
-    };
-    return nb::make_tuple(to_numpy(g.input_ptr), to_numpy(g.input_tensor), to_numpy(g.output_ptr),
-                          to_numpy(g.tensor_bytes), to_numpy(g.workspace_bytes), flags(g.is_variable),
-                          to_numpy(g.update_of), flags(g.is_output), flags(g.elementwise), g.in_place);
-}
-
-using GraphState = std::tuple<In1<int32_t>, In1<int32_t>, In1<int32_t>, In1<int64_t>, In1<int64_t>, In1<bool>, In1<int32_t>,
-                              In1<bool>, In1<bool>, bool>;
-
 void bind_graph(nb::module_& m) {
     nb::class_<Graph>(m, "Graph", "A frozen graph; see opgym.graphs.Graph for the arrays.")
         .def("__init__",
@@ -136,10 +126,6 @@ void bind_graph(nb::module_& m) {
              "input_ptr"_a.noconvert(), "input_tensor"_a.noconvert(), "output_ptr"_a.noconvert(),
              "tensor_bytes"_a.noconvert(), "workspace_bytes"_a.noconvert(), "is_variable"_a.noconvert(),
              "update_of"_a.noconvert(), "is_output"_a.noconvert(), "elementwise"_a.noconvert(), "in_place"_a)
-        .def("__getstate__", &graph_state, nb::sig("def __getstate__(self) -> tuple[typing.Any, ...]"))
-        .def("__setstate__",
-             [](Graph& self, const GraphState& state) { new (&self) Graph(std::apply(graph_arrays, state)); },
-             nb::sig("def __setstate__(self, state: tuple[typing.Any, ...], /) -> None"))
         .def_ro("num_ops", &Graph::num_ops)
         .def_ro("num_tensors", &Graph::num_tensors);
 }
@@ -201,7 +187,7 @@ void bind_simulator_core(nb::module_& m) {
              },
              "graph"_a, "class_cost_ns"_a.noconvert(), "device_class"_a.noconvert(), "latency_ns"_a.noconvert(),
              "bytes_per_second"_a.noconvert(), "channel"_a)
-        .def("run", &run, "device"_a.noconvert(), "priority"_a.noconvert() = nb::none(),
+        .def("run", &run, "device"_a, "priority"_a = nb::none(),
              "transfer_priority"_a.noconvert() = nb::none(), "timeline"_a = false,
              nb::sig("def run(self, device: NDArray[numpy.uint8], " PRIORITY_SIG " = None, "
                      "transfer_priority: NDArray[numpy.float64] | None = None, timeline: bool = False) -> Run"))

@@ -46,7 +46,7 @@ CompiledGraph<Id>::CompiledGraph(const Graph& graph, const Platform& platform)
     missing.assign(num_ops + 1, 0);
     lay_out_ops(graph);
     lay_out_consumers(graph);
-    lay_out_times(graph, platform);
+    lay_out_times(platform);
 }
 
 template <class Id>
@@ -145,7 +145,8 @@ void CompiledGraph<Id>::lay_out_consumers(const Graph& graph) {
 }
 
 template <class Id>
-void CompiledGraph<Id>::lay_out_times(const Graph& graph, const Platform& platform) {
+void CompiledGraph<Id>::lay_out_times(const Platform& platform) {
+    num_classes = platform.num_classes;
     class_cost_ns.assign(platform.class_cost_ns.begin(), platform.class_cost_ns.end());
     for (uint32_t op = 0; op < num_ops; ++op) records[op].cost_ns = class_cost_ns[static_cast<size_t>(op) * platform.num_classes];
 
@@ -171,7 +172,6 @@ void CompiledGraph<Id>::lay_out_times(const Graph& graph, const Platform& platfo
             duration_ns[static_cast<size_t>(slot) * num_link_classes + c] =
                 static_cast<uint32_t>(platform.transfer_ns(slot_bytes[slot], example[c].first, example[c].second));
     }
-    (void)graph;
 }
 
 template class CompiledGraph<uint16_t>;

@@ -71,17 +71,28 @@ class CompiledGraph {
     std::vector<Id> tail_inputs;
     std::vector<int32_t> slot_tensor;   // [slots] the graph's index, -1: dummy
     std::vector<Id> in_place_inputs;    // inputs whose buffer may be taken over, in order of position
-    // cost of op v on class c: cost_base()[v * cost_stride + c]
-    std::vector<uint32_t> class_cost_ns;
+    std::vector<uint32_t> class_cost_ns;  // [ops, classes]
+    int num_classes = 0;
     // duration of slot t over a link of class c: duration_ns[t * num_link_classes + c]
     std::vector<uint32_t> duration_ns;
     std::vector<uint8_t> link_class;  // [devices, devices]
     int num_link_classes = 0;
 
+    // Where the cost of op 0 on a class lies; that of the next op is cost_stride() bytes on. With one class the costs
+    // are in the records, which are at hand anyway.
+    const char* cost_of_class(int device_class) const {
+        return num_classes == 1 ? reinterpret_cast<const char*>(&records[0].cost_ns)
+                                : reinterpret_cast<const char*>(&class_cost_ns[device_class]);
+    }
+    size_t cost_stride() const { return num_classes == 1 ? sizeof(Record) : num_classes * sizeof(uint32_t); }
+
+    // Whether fetching ahead pays.
+    bool outgrows_near_caches() const { return num_ops > 16'384; }
+
    private:
     void lay_out_ops(const Graph& graph);
     void lay_out_consumers(const Graph& graph);
-    void lay_out_times(const Graph& graph, const Platform& platform);
+    void lay_out_times(const Platform& platform);
     Extra& extra_of(uint32_t slot);
 
     std::vector<uint32_t> tensor_slot_;  // [tensors]

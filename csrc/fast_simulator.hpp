@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <type_traits>
 #include <vector>
 
@@ -67,7 +68,8 @@ class FastRun {
           extras_(graph.extras.data()),
           more_consumers_(graph.more_consumers.data()),
           link_classes_(graph.num_link_classes),
-          cost_stride_(platform.num_classes),
+          cost_stride_(graph.cost_stride()),
+          prefetch_(graph.outgrows_near_caches()),
           has_tails_(!graph.tail_inputs.empty()),
           has_in_place_(!graph.in_place_inputs.empty()),
           state_memory_(graph.num_ops + 1),
@@ -79,7 +81,7 @@ class FastRun {
         for (uint32_t t = 0; t < graph.num_slots; ++t) tensors_[t] = Tensor{graph.slot_bytes[t], {}};
         for (auto& queue : ready_) queue.reserve(graph.num_ops);
         for (auto& queue : waiting_) queue.reserve(4 * static_cast<uint64_t>(graph.num_ops));
-        for (int d = 0; d < devices_; ++d) cost_[d] = graph.class_cost_ns.data() + platform.device_class[d];
+        for (int d = 0; d < devices_; ++d) cost_[d] = graph.cost_of_class(platform.device_class[d]);
         for (int s = 0; s < devices_; ++s)
             for (int d = 0; d < devices_; ++d)
                 duration_[s * D + d] = graph.duration_ns.data() + graph.link_class[s * devices_ + d];
@@ -249,6 +251,10 @@ class FastRun {
         const int first = __builtin_ctz(ready | 16);
         ready_[d].add_if(quad.rank(first & 3), ready != 0);
         ready_mask_ |= static_cast<uint32_t>(ready != 0) << d;
+        if (prefetch_) {  // it may start soon
+            __builtin_prefetch(&records_[consumer[first & 3]]);
+            __builtin_prefetch(&order_[quad.rank(first & 3)]);
+        }
         for (uint32_t m = ready & (ready - 1); m; m &= m - 1) ready_[d].add(quad.rank(__builtin_ctz(m)));
         constexpr uint64_t kBitCounts = 0x4332322132212110;
         return kBitCounts >> (4 * here) & 15;
@@ -387,12 +393,23 @@ class FastRun {
         ready_mask_ &= ~(static_cast<uint32_t>(ready_[d].empty()) << d);
         idle_ &= ~(1u << d);
         running_[d] = v;
-        ends_.set(op_resource(d), now_ + cost_[d][v * cost_stride_]);
+        ends_.set(op_resource(d), now_ + cost_at(v, d));
         const Record& record = records_[v];
+        if (prefetch_) {  // what the end of the op will touch
+            __builtin_prefetch(&tensors_[v], 1);
+            for (int i = 0; i < Compiled::kInline; ++i) __builtin_prefetch(&states_[record.consumer[i]], 1);
+            for (int i = 0; i < Compiled::kInline; ++i) __builtin_prefetch(&tensors_[record.input[i]], 1);
+        }
         int64_t bytes = record.start_bytes;
         if (has_in_place_) [[unlikely]]
             bytes -= take_over(v, extras_[record.extra()], d);
         allocate(d, bytes);
+    }
+
+    OPGYM_INLINE uint32_t cost_at(uint32_t v, int d) const {
+        uint32_t cost;
+        std::memcpy(&cost, cost_[d] + v * cost_stride_, sizeof cost);
+        return cost;
     }
 
     // In place: returns the bytes that need not be allocated. The input taken over gets one use more, so that it is
@@ -478,8 +495,8 @@ class FastRun {
     const Extra* const extras_;
     const MoreConsumers* const more_consumers_;
     const size_t link_classes_, cost_stride_;
-    const bool has_tails_, has_in_place_;
-    std::array<const uint32_t*, D> cost_{};
+    const bool prefetch_, has_tails_, has_in_place_;
+    std::array<const char*, D> cost_{};  // of op 0; cost_stride_ bytes on is the next op
     std::array<const uint32_t*, D * D> duration_{};
     std::array<ReadyQueue, D> ready_;
     std::array<WaitingQueue, kQueues> waiting_;

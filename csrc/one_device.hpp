@@ -26,6 +26,7 @@ class OneDeviceRun {
     OneDeviceRun(const Compiled& graph, const Platform& platform)
         : graph_(graph),
           records_(graph.records.data()),
+          prefetch_(graph.outgrows_near_caches()),
           has_in_place_(!graph.in_place_inputs.empty()),
           first_missing_(graph.missing),
           first_uses_(graph.num_slots, 0),
@@ -106,6 +107,10 @@ class OneDeviceRun {
         quad.store(states_.data(), consumer);
         const int first = __builtin_ctz(ready | 16);
         ready_.add_if(quad.rank(first & 3), ready != 0);
+        if (prefetch_) {  // it may start soon
+            __builtin_prefetch(&records_[consumer[first & 3]]);
+            __builtin_prefetch(&order_[quad.rank(first & 3)]);
+        }
         for (uint32_t m = ready & (ready - 1); m; m &= m - 1) ready_.add(quad.rank(__builtin_ctz(m)));
     }
 
@@ -140,7 +145,7 @@ class OneDeviceRun {
 
     const Compiled& graph_;
     const Record* const records_;
-    const bool has_in_place_;
+    const bool prefetch_, has_in_place_;
     const int32_t* order_ = nullptr;
     int64_t live_ = 0, peak_ = 0, makespan_ns_ = 0;
     uint32_t steps_ = 0;

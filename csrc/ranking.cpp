@@ -43,6 +43,19 @@ std::pair<Key, Key> make_keys(std::span<const Priority> priority, std::vector<Ke
     return {least, most};
 }
 
+// Below this, counting digits costs more than the sort.
+constexpr uint32_t kFew = 48;
+
+template <class Key>
+void sort_few(const Key* keys, int32_t* order, int32_t* rank, uint32_t count) {
+    for (uint32_t i = 0; i < count; ++i) {
+        uint32_t to = i;
+        for (; to > 0 && keys[order[to - 1]] > keys[i]; --to) order[to] = order[to - 1];
+        order[to] = static_cast<int32_t>(i);
+    }
+    for (uint32_t i = 0; i < count; ++i) rank[order[i]] = static_cast<int32_t>(i);
+}
+
 // Position i holds a key that is smaller than the one before, though they agree in their leading digits: puts it where
 // it belongs. Returns the last position up to which all is sorted and ranked then.
 template <class Key>
@@ -100,7 +113,7 @@ void Ranker::sort(const std::vector<Key>& key, Key least, Key most, Ranking& out
     constexpr int kIndexBits = 21;
     out.order.resize(count);
     out.rank.resize(count);
-    if (count == 0) return;
+    if (count <= kFew) return sort_few(key.data(), out.order.data(), out.rank.data(), count);
 
     const int digit_bits = count <= 256 ? 8 : count <= 1024 ? 9 : count <= 4096 ? 10 : 11;
     const int range_bits = std::bit_width(static_cast<Unsigned>(most) - static_cast<Unsigned>(least));

@@ -153,6 +153,19 @@ std::vector<int64_t> Simulator::upward_rank(std::span<const uint8_t> device) con
     return out;
 }
 
+int64_t Simulator::evaluate(const uint8_t* device, const Priority& priority, int64_t* dynamic_peak_bytes,
+                            int64_t* resident_bytes) const {
+    check_devices({device, static_cast<size_t>(graph_->num_ops)});
+    check_priority(priority, graph_->num_ops);
+    const WorkerLoan worker(*this);
+    Ranking& ranking = worker->first;
+    worker->rank(*graph_, *platform_, device, priority, ranking);
+    int64_t makespan_ns = 0;
+    worker->runner->run({device, ranking.rank.data(), ranking.order.data(), &makespan_ns, dynamic_peak_bytes});
+    residents_->bytes(device, platform_->num_devices, resident_bytes);
+    return makespan_ns;
+}
+
 void Simulator::run_batch(const Batch& batch, int threads) const {
     const size_t ops = graph_->num_ops;
     const int devices = platform_->num_devices;

@@ -44,6 +44,9 @@ class Simulator {
     RunResult run(std::span<const uint8_t> device, const Priority& priority, const double* transfer_priority,
                   Timeline* timeline) const;
     void run_batch(const Batch& batch, int threads) const;
+    // One candidate of known lengths: returns the makespan; both outputs are [devices].
+    int64_t evaluate(const uint8_t* device, const Priority& priority, int64_t* dynamic_peak_bytes,
+                     int64_t* resident_bytes) const;
     std::vector<int64_t> upward_rank(std::span<const uint8_t> device) const;
 
    private:

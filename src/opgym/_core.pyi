@@ -16,9 +16,7 @@ class Benchmark:
     def __init__(self, ops: int, seconds: float) -> None: ...
 
     def stream(self) -> tuple[float, float]:
-        """
-        Reading the graph once, row by row: consumers, inputs, bytes and time of each op.
-        """
+        """Reading the consumers of every op once, row by row."""
 
     def rank(self) -> tuple[float, float]:
         """Ranking float32 priorities."""
@@ -33,10 +31,6 @@ class Graph:
     """A frozen graph; see opgym.graphs.Graph for the arrays."""
 
     def __init__(self, input_ptr: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], input_tensor: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], output_ptr: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], tensor_bytes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], workspace_bytes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], is_variable: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)], update_of: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], is_output: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)], elementwise: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)], in_place: bool) -> None: ...
-
-    def __getstate__(self) -> tuple[Any, ...]: ...
-
-    def __setstate__(self, state: tuple[Any, ...], /) -> None: ...
 
     @property
     def num_ops(self) -> int: ...
