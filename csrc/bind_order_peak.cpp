@@ -1,9 +1,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
-#include "incremental_peak.hpp"
 #include "numpy_arrays.hpp"
-#include "order_bound.hpp"
 #include "order_peak.hpp"
 
 namespace opgym {
@@ -34,30 +32,6 @@ void bind_order_peak_core(nb::module_& m) {
             "Largest dynamic bytes on one device when ops run in this order; resident bytes are apart.");
     m.def("peak_of_orders", &peak_of_orders, "graph"_a, "orders"_a.noconvert(), "threads"_a = 1,
           "OrderPeak.peak of every row of orders, [orders] int64.");
-    m.def(
-        "cut_bytes",
-        [](const Graph& graph) {
-            std::vector<int64_t> cut;
-            {
-                nb::gil_scoped_release release;
-                cut = cut_bytes(graph);
-            }
-            return to_numpy(std::move(cut));
-        },
-        "graph"_a, "Bytes that are live while each op runs in every order, [ops] int64; 0 for variables.");
-    m.def("end_bytes", &end_bytes, "graph"_a, "Bytes that are live while the last op runs in every order.");
-    nb::class_<IncrementalPeak>(m, "IncrementalPeak", "The peak of an order while stretches of it move.")
-        .def("__init__",
-             [](IncrementalPeak* self, const Graph& graph, const In1<int32_t>& order) {
-                 new (self) IncrementalPeak(graph, {order.data(), order.size()});
-             },
-             nb::keep_alive<1, 2>(), "graph"_a, "order"_a.noconvert())
-        .def_prop_ro("peak", &IncrementalPeak::peak)
-        .def_prop_ro("order", [](const IncrementalPeak& self) { return to_numpy(self.order()); },
-                     nb::rv_policy::automatic)
-        .def("move", &IncrementalPeak::move, "i"_a, "j"_a, "length"_a = 1,
-             "Moves `length` ops from position i on so that they begin at position j, if that is legal; returns "
-             "whether it did.");
 }
 
 }  // namespace opgym

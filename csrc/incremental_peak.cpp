@@ -1,20 +1,20 @@
 #include "incremental_peak.hpp"
 
 #include <algorithm>
-#include <numeric>
+#include <bit>
 #include <stdexcept>
-
-#include "order_peak.hpp"
 
 namespace opgym {
 
-IncrementalPeak::IncrementalPeak(const Graph& graph, std::span<const int32_t> order) : graph_(graph) {
+IncrementalPeak::IncrementalPeak(const Graph& graph, std::span<const int32_t> order) : graph_(graph), full_(graph) {
     build_tables();
     position_.assign(graph.num_ops, -1);
     drop_.assign(graph.num_ops, 0);
+    in_set_.assign(graph.num_ops, 0);
     seen_.assign(graph.num_tensors, 0);
     changed_.assign(graph.num_tensors, 0);
     new_last_.assign(graph.num_tensors, -1);
+    reached_.assign(order.size() / 64 + 1, 0);
     assign(order);
 }
 
@@ -26,7 +26,7 @@ void IncrementalPeak::build_tables() {
     written_.assign(g.num_ops, 0);
     unread_.assign(g.num_ops, 0);
     workspace_.assign(g.num_ops, 0);
-    const auto add_sorted = [](std::vector<int32_t>& ptr, std::vector<int32_t>& row) {
+    const auto end_row = [](std::vector<int32_t>& ptr, std::vector<int32_t>& row) {
         std::sort(row.begin() + ptr.back(), row.end());
         row.erase(std::unique(row.begin() + ptr.back(), row.end()), row.end());
         ptr.push_back(static_cast<int32_t>(row.size()));
@@ -43,14 +43,14 @@ void IncrementalPeak::build_tables() {
             written_[op] += g.tensor_bytes[t];
             if (g.consumers(t).empty() && !g.is_output[t]) unread_[op] += g.tensor_bytes[t];
         }
-        add_sorted(before_ptr_, before_);
-        add_sorted(after_ptr_, after_);
+        end_row(before_ptr_, before_);
+        end_row(after_ptr_, after_);
         if (!g.is_variable[op]) workspace_[op] = g.workspace_bytes[op];
     }
 }
 
 void IncrementalPeak::assign(std::span<const int32_t> order) {
-    peak_ = OrderPeak(graph_).peak(order);
+    peak_ = full_.peak(order);
     order_.assign(order.begin(), order.end());
     std::fill(position_.begin(), position_.end(), -1);
     last_ = graph_.producer;
@@ -68,122 +68,193 @@ void IncrementalPeak::assign(std::span<const int32_t> order) {
         live += written_[op] - freed;
     }
     memory_.assign(std::move(memory));
-    changed_tensors_.clear();
 }
 
-int64_t IncrementalPeak::earliest_begin(int64_t begin, int64_t end) const {
-    int32_t latest = -1;
-    for (int64_t p = begin; p < end; ++p)
-        for (int32_t i = before_ptr_[order_[p]]; i < before_ptr_[order_[p] + 1]; ++i) {
-            const int32_t at = position_[before_[i]];
-            if (at < begin) latest = std::max(latest, at);
-        }
-    return latest + 1;
-}
-
-int64_t IncrementalPeak::latest_end(int64_t begin, int64_t end) const {
-    auto earliest = static_cast<int32_t>(size());
-    for (int64_t p = begin; p < end; ++p)
-        for (int32_t i = after_ptr_[order_[p]]; i < after_ptr_[order_[p] + 1]; ++i) {
-            const int32_t at = position_[after_[i]];
-            if (at >= end) earliest = std::min(earliest, at);
-        }
-    return earliest;
-}
-
-bool IncrementalPeak::move(int64_t i, int64_t j, int64_t length) {
-    if (length < 1 || i < 0 || i + length > size() || j < 0 || j + length > size())
-        throw std::invalid_argument("a position lies outside the order");
-    if (i == j) return true;
-    if (j < earliest_begin(i, i + length) || j + length > latest_end(i, i + length)) return false;
-    peak_after(i, i + length, j);
-    apply();
+bool IncrementalPeak::is_only_order() const {
+    for (int64_t p = 0; p + 1 < size(); ++p) {
+        const auto begin = after_.begin() + after_ptr_[order_[p]], end = after_.begin() + after_ptr_[order_[p] + 1];
+        if (!std::binary_search(begin, end, order_[p + 1])) return false;
+    }
     return true;
 }
 
-int64_t IncrementalPeak::peak_after(int64_t begin, int64_t end, int64_t to) {
-    forward_ = to > begin;
-    window_begin_ = std::min(begin, to);
-    window_end_ = std::max(end, to + end - begin);
-    begin_ = begin;
-    end_ = end;
-    if (2 * (end - begin) > window_end_ - window_begin_) {  // cheaper to move the others past the block
-        begin_ = forward_ ? end : window_begin_;
-        end_ = forward_ ? window_end_ : begin;
-        forward_ = !forward_;
-    }
+int64_t IncrementalPeak::last_read(int64_t position) const {
+    const int32_t op = order_[position];
+    int64_t last = -1;
+    for (int32_t t = graph_.output_ptr[op]; t < graph_.output_ptr[op + 1]; ++t)
+        if (last_[t] != op && graph_.tensor_bytes[t] > 0 && graph_.is_dynamic_at_home(t) && !graph_.is_output[t])
+            last = std::max<int64_t>(last, position_[last_[t]]);
+    return last;
+}
+
+void IncrementalPeak::start_round() {
     if (++round_ == 0) {  // the marks of 2^32 rounds ago would count again
-        std::fill(seen_.begin(), seen_.end(), 0);
-        std::fill(changed_.begin(), changed_.end(), 0);
+        for (std::vector<uint32_t>* marks : {&in_set_, &seen_, &changed_}) std::fill(marks->begin(), marks->end(), 0);
         round_ = 1;
     }
-    change_ = 0;
+    set_.clear();
     moved_.clear();
     steps_.clear();
     stretches_.clear();
     changed_tensors_.clear();
-    for (int64_t p = end_; p-- > begin_;) {
-        meet_outputs(order_[p]);
-        meet_inputs(order_[p]);
+    changed_readers_.clear();
+    area_change_ = 0;
+}
+
+// Puts the op at a position into the set, and what is reached from it inside the window, by ascending or descending
+// position. Where that would be more than `most` ops, the window ends before the next one.
+template <bool Later>
+void IncrementalPeak::gather(int64_t position, int64_t most) {
+    const std::vector<int32_t>& neighbour_ptr = Later ? after_ptr_ : before_ptr_;
+    const std::vector<int32_t>& neighbours = Later ? after_ : before_;
+    constexpr int64_t step = Later ? 1 : -1;
+    int64_t word = position / 64, last_word = word;
+    reached_[word] = uint64_t{1} << (position % 64);
+    while (true) {
+        while (reached_[word] == 0 && word != last_word) word += step;
+        if (reached_[word] == 0) break;
+        const int bit = Later ? std::countr_zero(reached_[word]) : 63 - std::countl_zero(reached_[word]);
+        const int64_t at = 64 * word + bit;
+        if (static_cast<int64_t>(set_.size()) == most) {
+            (Later ? window_end_ : window_begin_) = Later ? at : at + 1;
+            for (; word != last_word; word += step) reached_[word] = 0;
+            reached_[word] = 0;
+            break;
+        }
+        reached_[word] ^= uint64_t{1} << bit;
+        const int32_t op = order_[at];
+        in_set_[op] = round_;
+        set_.push_back(static_cast<int32_t>(at));
+        for (int32_t i = neighbour_ptr[op]; i < neighbour_ptr[op + 1]; ++i) {
+            const int64_t next = position_[neighbours[i]];
+            if (next < window_begin_ || next >= window_end_) continue;
+            reached_[next / 64] |= uint64_t{1} << (next % 64);
+            last_word = Later ? std::max(last_word, next / 64) : std::min(last_word, next / 64);
+        }
     }
-    const int64_t inside = place_block();
+    if (!Later) std::reverse(set_.begin(), set_.end());
+}
+
+int64_t IncrementalPeak::peak_if_later(int64_t position, int64_t end, int64_t most) {
+    start_round();
+    later_ = true;
+    window_begin_ = position;
+    window_end_ = end;
+    gather<true>(position, most);
+    return peak_if_moved();
+}
+
+int64_t IncrementalPeak::peak_if_earlier(int64_t position, int64_t begin, int64_t most) {
+    start_round();
+    later_ = false;
+    window_begin_ = begin;
+    window_end_ = position + 1;
+    gather<false>(position, most);
+    return peak_if_moved();
+}
+
+int64_t IncrementalPeak::peak_if_block(int64_t begin, int64_t end, int64_t to) {
+    start_round();
+    later_ = to > begin;
+    window_begin_ = std::min(begin, to);
+    window_end_ = std::max(end, to + end - begin);
+    for (int64_t p = begin; p < end; ++p) {
+        set_.push_back(static_cast<int32_t>(p));
+        in_set_[order_[p]] = round_;
+    }
+    return peak_if_moved();
+}
+
+// The others of the window past the set, instead of the set past them: the same order.
+void IncrementalPeak::take_complement() {
+    std::vector<int32_t> others;
+    for (int64_t p = window_begin_; p < window_end_; ++p)
+        if (!moves(order_[p])) others.push_back(static_cast<int32_t>(p));
+    for (int32_t p : set_) in_set_[order_[p]] = 0;
+    for (int32_t p : others) in_set_[order_[p]] = round_;
+    set_ = std::move(others);
+    later_ = !later_;
+}
+
+int64_t IncrementalPeak::peak_if_moved() {
+    const int64_t passed = window_end_ - window_begin_ - static_cast<int64_t>(set_.size());
+    if (passed == 0) return kNothing;
+    if (2 * passed < static_cast<int64_t>(set_.size())) take_complement();
+    for (size_t i = set_.size(); i-- > 0;) {
+        meet_outputs(order_[set_[i]]);
+        meet_inputs(order_[set_[i]]);
+    }
     const int64_t outside = std::max(memory_.maximum(0, window_begin_), memory_.maximum(window_end_, size()));
+    const int64_t inside = place_set();
     new_peak_ = std::max({inside, pass_others(), outside, int64_t{0}});
     return new_peak_;
 }
 
-// What an op of the block leaves behind is live at the ops that the block passes only while it stands before them.
-void IncrementalPeak::meet_outputs(int32_t op) {
-    int64_t kept = written_[op] - unread_[op];
-    if (end_ - begin_ > 1)
-        for (int32_t t = graph_.output_ptr[op]; t < graph_.output_ptr[op + 1]; ++t)
-            if (graph_.is_dynamic_at_home(t) && !graph_.is_output[t] && last_[t] != op && position_[last_[t]] < end_)
-                kept -= graph_.tensor_bytes[t];
-    change_ += forward_ ? -kept : kept;
-}
-
-// What the inputs of an op of the block mean for the ops that the block passes. Of several readers in the block the
-// last one is met first, and decides.
-void IncrementalPeak::meet_inputs(int32_t op) {
-    for (int32_t i = input_ptr_[op]; i < input_ptr_[op + 1]; ++i) {
-        const int32_t t = input_[i];
-        if (end_ - begin_ > 1) {
-            if (seen_[t] == round_) continue;
-            seen_[t] = round_;
-            if (position_[graph_.producer[t]] >= begin_) continue;  // of no concern outside the block
-        }
-        const int64_t last = position_[last_[t]], bytes = graph_.tensor_bytes[t];
-        if (last >= window_end_) continue;
-        if (forward_) {
-            if (last < end_) {
-                change_ += bytes;
-            } else {
-                steps_.push_back({last, bytes});
-                change_last(t, op);
-            }
-        } else if (last < end_) {
-            const int64_t before = last_reader_before_block(t);
-            if (before < window_begin_) {
-                change_ -= bytes;
-            } else {
-                steps_.push_back({before, -bytes});
-                change_last(t, order_[before]);
-            }
-        }
-    }
-}
-
-int64_t IncrementalPeak::last_reader_before_block(int32_t tensor) const {
-    int32_t before = -1;
-    for (int32_t reader : graph_.consumers(tensor))
-        if (position_[reader] < begin_) before = std::max(before, position_[reader]);
-    return before;
+void IncrementalPeak::change_range(int64_t begin, int64_t end, int64_t bytes) {
+    if (begin >= end) return;
+    steps_.push_back({begin, bytes});
+    if (end < window_end_) steps_.push_back({end, -bytes});
 }
 
 void IncrementalPeak::change_last(int32_t tensor, int32_t op) {
     changed_[tensor] = round_;
     new_last_[tensor] = op;
     changed_tensors_.push_back(tensor);
+    changed_readers_.push_back(later_ ? last_[tensor] : op);
+}
+
+int64_t IncrementalPeak::last_reader_outside(int32_t tensor, int64_t before) const {
+    int32_t last = -1;
+    for (int32_t reader : graph_.consumers(tensor))
+        if (position_[reader] < before && !moves(reader)) last = std::max(last, position_[reader]);
+    return last;
+}
+
+// What a moved op writes. Going later, it takes all readers in the window along: the ops that it passes lose the tensor.
+// Going earlier, they gain it, and lose it where only moved ops read it after them.
+void IncrementalPeak::meet_outputs(int32_t op) {
+    if (written_[op] == unread_[op]) return;
+    const int64_t at = position_[op];
+    for (int32_t t = graph_.output_ptr[op]; t < graph_.output_ptr[op + 1]; ++t) {
+        const int64_t bytes = graph_.tensor_bytes[t];
+        if (bytes == 0 || (last_[t] == op && !graph_.is_output[t])) continue;
+        const int64_t end = graph_.is_output[t] ? window_end_ : std::min<int64_t>(position_[last_[t]] + 1, window_end_);
+        if (later_) {
+            change_range(at + 1, end, -bytes);
+            continue;
+        }
+        if (graph_.is_output[t] || !moves(last_[t])) {
+            change_range(window_begin_, at, bytes);
+            continue;
+        }
+        const int64_t reader = last_reader_outside(t, end);
+        if (reader < 0) {
+            change_range(at + 1, end, -bytes);
+        } else {
+            change_range(window_begin_, at, bytes);
+            change_range(reader + 1, end, -bytes);
+            change_last(t, order_[reader]);
+        }
+    }
+}
+
+// What a moved op reads, written before the window. Of several moved readers the last is met first, and decides.
+void IncrementalPeak::meet_inputs(int32_t op) {
+    for (int32_t i = input_ptr_[op]; i < input_ptr_[op + 1]; ++i) {
+        const int32_t t = input_[i];
+        if (seen_[t] == round_) continue;
+        seen_[t] = round_;
+        const int64_t end = position_[last_[t]] + 1, bytes = graph_.tensor_bytes[t];
+        if (end > window_end_ || moves(graph_.producer[t])) continue;
+        if (later_) {
+            change_range(end, window_end_, bytes);
+            if (last_[t] != op) change_last(t, op);
+        } else if (moves(last_[t])) {
+            const int64_t reader = last_reader_outside(t, end);
+            change_range(std::max(reader + 1, window_begin_), end, -bytes);
+            if (reader >= window_begin_) change_last(t, order_[reader]);
+        }
+    }
 }
 
 template <bool AfterMove>
@@ -200,63 +271,76 @@ IncrementalPeak::Release IncrementalPeak::release(int32_t op) const {
     return result;
 }
 
-// The memory of the block's ops at their new place; returns the largest.
-int64_t IncrementalPeak::place_block() {
-    int64_t live = 0;  // after the op at hand, relative to the end of the block
-    for (int64_t p = end_; p-- > begin_;) {
-        const int32_t op = order_[p];
+// The memory of the moved ops at their new place; returns the largest.
+int64_t IncrementalPeak::place_set() {
+    int64_t live = 0;  // after the op at hand, relative to the end of the set
+    for (size_t i = set_.size(); i-- > 0;) {
+        const int32_t op = order_[set_[i]];
         const auto [freed, saved] = release<true>(op);
         const int64_t drop = workspace_[op] - saved + freed;
         moved_.push_back({op, live + drop, drop});
         live += freed - written_[op];
     }
-    const int64_t base = forward_ ? live_after(window_end_ - 1) : live_after(window_begin_ - 1) - live;
+    const int64_t base = later_ ? live_after(window_end_ - 1) : live_after(window_begin_ - 1) - live;
     int64_t highest = RangeMaximum::kNone;
-    for (Moved& moved : moved_) highest = std::max(highest, moved.memory += base);
+    for (Moved& moved : moved_) {
+        highest = std::max(highest, moved.memory += base);
+        area_change_ += moved.memory - memory_[position_[moved.op]];
+    }
     return highest;
 }
 
-// The memory of the ops that the block passes; returns the largest.
+// The memory of the ops that are passed; returns the largest.
 int64_t IncrementalPeak::pass_others() {
-    int64_t from = forward_ ? end_ : window_begin_;
-    const int64_t to = forward_ ? window_end_ : begin_;
-    int64_t highest = RangeMaximum::kNone, change = change_;
-    const auto add = [&](int64_t begin, int64_t end, int64_t by) {
-        if (begin >= end) return;
-        stretches_.push_back({begin, end, by});
-        highest = std::max(highest, memory_.maximum(begin, end) + by);
-    };
-    if (steps_.size() > 1)
-        std::sort(steps_.begin(), steps_.end(), [](const Step& a, const Step& b) { return a.position < b.position; });
-    for (const Step& step : steps_) {
-        if (step.position >= from) {
-            const int32_t reader = order_[step.position];
-            int64_t in_place = 0;
-            if (graph_.may_run_in_place(reader))
-                in_place = release<false>(reader).saved_bytes - release<true>(reader).saved_bytes;
-            if (in_place == 0) {
-                add(from, step.position + 1, change);
-            } else {
-                add(from, step.position, change);
-                add(step.position, step.position + 1, change + in_place);
-            }
-            from = step.position + 1;
+    for (int32_t reader : changed_readers_)
+        if (graph_.may_run_in_place(reader)) {
+            const int64_t more = release<false>(reader).saved_bytes - release<true>(reader).saved_bytes;
+            if (more != 0) change_range(position_[reader], position_[reader] + 1, more);
         }
-        change += step.change;
+    std::sort(steps_.begin(), steps_.end(), [](const Step& a, const Step& b) { return a.position < b.position; });
+    int64_t highest = RangeMaximum::kNone, from = window_begin_, change = 0;
+    int64_t places = later_ ? 0 : static_cast<int64_t>(set_.size());
+    const auto pass_until = [&](int64_t end) {
+        if (from < end) {
+            stretches_.push_back({from, end, change, places});
+            highest = std::max(highest, memory_.maximum(from, end) + change);
+            area_change_ += change * (end - from);
+        }
+        from = std::max(from, end);
+    };
+    size_t next_step = 0;
+    for (size_t i = 0; i <= set_.size(); ++i) {
+        const int64_t next_moved = i < set_.size() ? set_[i] : window_end_;
+        for (; next_step < steps_.size() && steps_[next_step].position <= next_moved; ++next_step) {
+            pass_until(steps_[next_step].position);
+            change += steps_[next_step].change;
+        }
+        pass_until(next_moved);
+        from = next_moved + 1;
+        --places;
     }
-    add(from, to, change);
     return highest;
 }
 
 void IncrementalPeak::apply() {
     for (int32_t t : changed_tensors_) last_[t] = new_last_[t];
-    for (const Step& step : steps_) {
-        const int32_t reader = order_[step.position];
+    for (int32_t reader : changed_readers_) {
         const auto [freed, saved] = release<false>(reader);
         drop_[reader] = workspace_[reader] - saved + freed;
     }
-    shift_others();
-    int64_t p = forward_ ? window_end_ : window_begin_ + static_cast<int64_t>(moved_.size());
+    const auto shift = [&](int64_t from, int64_t to, int64_t change) {
+        order_[to] = order_[from];
+        position_[order_[to]] = static_cast<int32_t>(to);
+        memory_.set(to, memory_[from] + change);
+    };
+    if (later_) {
+        for (const Stretch& s : stretches_)
+            for (int64_t p = s.begin; p < s.end; ++p) shift(p, p + s.places, s.change);
+    } else {
+        for (auto s = stretches_.rbegin(); s != stretches_.rend(); ++s)
+            for (int64_t p = s->end; p-- > s->begin;) shift(p, p + s->places, s->change);
+    }
+    int64_t p = later_ ? window_end_ : window_begin_ + static_cast<int64_t>(moved_.size());
     for (const Moved& moved : moved_) {
         --p;
         order_[p] = moved.op;
@@ -268,20 +352,38 @@ void IncrementalPeak::apply() {
     peak_ = new_peak_;
 }
 
-void IncrementalPeak::shift_others() {
-    const auto shift = [&](int64_t from, int64_t to, int64_t change) {
-        order_[to] = order_[from];
-        position_[order_[to]] = static_cast<int32_t>(to);
-        memory_.set(to, memory_[from] + change);
-    };
-    const int64_t by = end_ - begin_;
-    if (forward_) {
-        for (const Stretch& s : stretches_)
-            for (int64_t p = s.begin; p < s.end; ++p) shift(p, p - by, s.change);
-    } else {
-        for (auto s = stretches_.rbegin(); s != stretches_.rend(); ++s)
-            for (int64_t p = s->end; p-- > s->begin;) shift(p, p + by, s->change);
+bool IncrementalPeak::move(int64_t i, int64_t j, int64_t length) {
+    if (length < 1 || i < 0 || i + length > size() || j < 0 || j + length > size())
+        throw std::invalid_argument("a position lies outside the order");
+    if (i == j) return true;
+    const bool later = j > i;
+    const int64_t passed_begin = later ? i + length : j, passed_end = later ? j + length : i;
+    for (int64_t p = i; p < i + length; ++p) {
+        const std::vector<int32_t>& ptr = later ? after_ptr_ : before_ptr_;
+        const std::vector<int32_t>& neighbours = later ? after_ : before_;
+        for (int32_t k = ptr[order_[p]]; k < ptr[order_[p] + 1]; ++k) {
+            const int64_t at = position_[neighbours[k]];
+            if (passed_begin <= at && at < passed_end) return false;
+        }
     }
+    peak_if_block(i, i + length, j);
+    apply();
+    return true;
+}
+
+bool IncrementalPeak::move_later(int64_t position, int64_t end) {
+    if (position < 0 || position >= end || end > size()) throw std::invalid_argument("a position lies outside the order");
+    if (peak_if_later(position, end, size()) == kNothing) return false;
+    apply();
+    return true;
+}
+
+bool IncrementalPeak::move_earlier(int64_t position, int64_t begin) {
+    if (begin < 0 || position < begin || position >= size())
+        throw std::invalid_argument("a position lies outside the order");
+    if (peak_if_earlier(position, begin, size()) == kNothing) return false;
+    apply();
+    return true;
 }
 
 }  // namespace opgym

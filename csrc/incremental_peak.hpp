@@ -1,13 +1,13 @@
-// The peak of an order of ops on one device while stretches of it move. A tried move costs what the tensors of the moved
-// ops cost, whatever the length of the order.
+// The peak of an order of ops on one device while ops of it move. A tried move costs what the tensors of the moved ops
+// cost, whatever the length of the order; only carrying it out costs what lies between the old and the new place.
 #pragma once
 
 #include <cstdint>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "graph.hpp"
+#include "order_peak.hpp"
 #include "range_maximum.hpp"
 
 namespace opgym {
@@ -23,56 +23,78 @@ class IncrementalPeak {
     int64_t size() const { return static_cast<int64_t>(order_.size()); }
     int64_t peak() const { return peak_; }
     const std::vector<int32_t>& order() const { return order_; }
+    // Whether every other order is illegal.
+    bool is_only_order() const;
+    // The first position at which memory is largest.
     int64_t position_of_peak() const { return memory_.argmax(); }
+    // Position of the last reader of what the op at a position writes and the order frees; -1 if there is none.
+    int64_t last_read(int64_t position) const;
 
-    // How far the block of positions [begin, end) may move without passing an op that it depends on, or that depends
-    // on it: the smallest position at which it may begin, and one past the largest at which it may end.
-    int64_t earliest_begin(int64_t begin, int64_t end) const;
-    int64_t latest_end(int64_t begin, int64_t end) const;
-
-    // The peak if the block [begin, end) moved so that it begins at `to`; the move must be legal. Nothing changes
-    // until apply(), which carries out the move that was asked about last.
-    int64_t peak_after(int64_t begin, int64_t end, int64_t to);
+    // Three questions: what the peak would be after a move. Nothing changes until apply(), which carries out the move
+    // that was asked about last. kNothing: there is nothing to pass, the order would be the same.
+    static constexpr int64_t kNothing = -1;
+    // The op at a position, and all that depends on it before position `end`, behind the rest of what is before `end`;
+    // only up to where these are `most` ops.
+    int64_t peak_if_later(int64_t position, int64_t end, int64_t most);
+    // The op at a position, and all that it depends on from position `begin` on, before the rest from `begin` on; only
+    // back to where these are `most` ops.
+    int64_t peak_if_earlier(int64_t position, int64_t begin, int64_t most);
+    // The block of positions [begin, end), so that it begins at `to`; the block must pass nothing that it depends on, or
+    // that depends on it.
+    int64_t peak_if_block(int64_t begin, int64_t end, int64_t to);
     void apply();
+
+    // By how much the sum of the memory over all positions would change in the move that was asked about last.
+    int64_t area_change() const { return area_change_; }
 
     // Moves `length` ops from position i on so that they begin at position j, if that is legal; returns whether it
     // is. Throws std::invalid_argument if a position lies outside the order.
     bool move(int64_t i, int64_t j, int64_t length = 1);
+    // peak_if_later and peak_if_earlier, carried out; return whether there was something to pass.
+    bool move_later(int64_t position, int64_t end);
+    bool move_earlier(int64_t position, int64_t begin);
 
    private:
     // What goes when an op ends, and what it need not allocate as it takes over an input.
     struct Release {
         int64_t freed_bytes, saved_bytes;
     };
-    // An op of the block after the move.
+    // An op of the moved set after the move.
     struct Moved {
         int32_t op;
         int64_t memory, drop;
     };
-    // An op that the block passes becomes, or ceases to be, the last reader of a tensor: memory changes after it.
+    // From a position on, memory at the ops that are passed changes.
     struct Step {
         int64_t position, change;
     };
-    // Ops that the block passes, and by how much the memory at each of them changes.
+    // Ops that are passed, by how much the memory at each of them changes, and how many places they shift.
     struct Stretch {
-        int64_t begin, end, change;
+        int64_t begin, end, change, places;
     };
 
     int64_t live_after(int64_t position) const {
         return position < 0 ? 0 : memory_[position] - drop_[order_[position]];
     }
+    bool moves(int32_t op) const { return in_set_[op] == round_; }
     void build_tables();
-    void meet_inputs(int32_t op);
+    void start_round();
+    template <bool Later>
+    void gather(int64_t position, int64_t most);
+    int64_t peak_if_moved();
+    void take_complement();
     void meet_outputs(int32_t op);
-    int64_t last_reader_before_block(int32_t tensor) const;
+    void meet_inputs(int32_t op);
+    int64_t last_reader_outside(int32_t tensor, int64_t before) const;
+    void change_range(int64_t begin, int64_t end, int64_t bytes);
     void change_last(int32_t tensor, int32_t op);
-    int64_t place_block();
+    int64_t place_set();
     int64_t pass_others();
     template <bool AfterMove>
     Release release(int32_t op) const;
-    void shift_others();
 
     const Graph& graph_;
+    OrderPeak full_;
     // What peaks and legality depend on.
     std::vector<int32_t> input_ptr_, input_;             // CSR: inputs of an op that can end with it
     std::vector<int32_t> before_ptr_, before_;           // CSR: ops that must run before an op, each once
@@ -86,17 +108,20 @@ class IncrementalPeak {
     RangeMaximum memory_;            // [positions] live bytes and workspace while the op there runs
     int64_t peak_ = 0;
 
-    // The move in question: the block [begin_, end_) changes places with the rest of the window.
-    int64_t begin_ = 0, end_ = 0, window_begin_ = 0, window_end_ = 0;
-    bool forward_ = false;   // whether the block moves to a later place
-    int64_t new_peak_ = 0;
-    int64_t change_ = 0;     // of memory at every op that the block passes
+    // The move in question: a set of ops goes to the end of the window, or to its begin.
+    std::vector<int32_t> set_;      // positions, ascending
+    std::vector<uint64_t> reached_;  // bits of positions that go along; empty between questions
+    int64_t window_begin_ = 0, window_end_ = 0;
+    bool later_ = false;
+    int64_t new_peak_ = 0, area_change_ = 0;
     std::vector<Moved> moved_;  // last op first
     std::vector<Step> steps_;
     std::vector<Stretch> stretches_;
-    std::vector<int32_t> changed_tensors_;  // whose last reader changes
-    std::vector<int32_t> new_last_;         // [tensors] and to what
-    std::vector<uint32_t> seen_, changed_;  // [tensors] the round in which a tensor was met, or changed
+    std::vector<int32_t> changed_tensors_;   // whose last reader changes
+    std::vector<int32_t> new_last_;          // [tensors] and to what
+    std::vector<int32_t> changed_readers_;   // ops outside the set that become, or cease to be, a last reader
+    std::vector<uint32_t> in_set_;           // [ops] the last round in which an op was in the set
+    std::vector<uint32_t> seen_, changed_;   // [tensors] the last round in which a tensor was met, or changed
     uint32_t round_ = 0;
 };
 

@@ -6,6 +6,7 @@ namespace nb = nanobind;
 void bind_benchmark(nb::module_& m);
 void bind_simulator(nb::module_& m);
 void bind_order_peak(nb::module_& m);
+void bind_order_search(nb::module_& m);
 void bind_list_scheduling(nb::module_& m);
 void bind_contiguous(nb::module_& m);
 
@@ -16,6 +17,7 @@ NB_MODULE(_core, m) {
     bind_benchmark(m);
     bind_simulator(m);
     bind_order_peak(m);
+    bind_order_search(m);
     bind_list_scheduling(m);
     bind_contiguous(m);
 }

@@ -2,6 +2,7 @@
 The hot core of opgym: frozen graphs, the event simulator, and search loops.
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy
@@ -105,7 +106,7 @@ def end_bytes(graph: Graph) -> int:
     """Bytes that are live while the last op runs in every order."""
 
 class IncrementalPeak:
-    """The peak of an order while stretches of it move."""
+    """The peak of an order while ops of it move."""
 
     def __init__(self, graph: Graph, order: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
 
@@ -119,6 +120,71 @@ class IncrementalPeak:
         """
         Moves `length` ops from position i on so that they begin at position j, if that is legal; returns whether it did.
         """
+
+    def move_later(self, position: int, end: int) -> bool:
+        """
+        Moves the op at a position, and what depends on it before `end`, behind the rest before `end`; returns whether there was a rest.
+        """
+
+    def move_earlier(self, position: int, begin: int) -> bool:
+        """
+        Moves the op at a position, and what it depends on from `begin` on, before the rest from `begin` on; returns whether there was a rest.
+        """
+
+class OrderSearch:
+    """A search over orders that goes on where the last call left it."""
+
+    def run(self, evaluations: int, seconds: float) -> int:
+        """
+        Spends up to this many evaluations within a time; returns how many it spent.
+        """
+
+    @property
+    def over(self) -> bool:
+        """Whether there is nothing left to do."""
+
+    @property
+    def proven(self) -> bool:
+        """Whether nothing better can exist."""
+
+    @property
+    def best_peak(self) -> int: ...
+
+    @property
+    def best_order(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C')]: ...
+
+    @property
+    def improvements(self) -> list[tuple[int, float, int]]:
+        """
+        New best peaks of the last call: (evaluations and seconds since it began, peak).
+        """
+
+class RandomOrders(OrderSearch):
+    """Independent random orders."""
+
+    def __init__(self, graph: Graph, seed: int, target: int) -> None: ...
+
+class KeyDescent(OrderSearch):
+    """Local search on the keys by which a device lists its ops."""
+
+    def __init__(self, graph: Graph, order: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], seed: int, target: int) -> None: ...
+
+class OrderBeam(OrderSearch):
+    """Beam search over the sets of ops that have run."""
+
+    def __init__(self, graph: Graph, order: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], target: int, widths: Sequence[int]) -> None: ...
+
+class OrderAnnealing(OrderSearch):
+    """Simulated annealing in rounds from several starts."""
+
+    def __init__(self, graph: Graph, starts: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], seed: int, target: int, temperature: float, round_length: int) -> None: ...
+
+    def set_round_length(self, evaluations: int) -> None: ...
+
+class OrderDescent(OrderSearch):
+    """Local search with kicks."""
+
+    def __init__(self, graph: Graph, order: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], seed: int, target: int, patience: int, kick: int) -> None: ...
 
 class Plan:
     """What a list scheduler decided, and what it expects."""
