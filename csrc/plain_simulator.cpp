@@ -1,8 +1,10 @@
 #include "plain_simulator.hpp"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace opgym {
@@ -151,7 +153,7 @@ class PlainRun {
                 } else {
                     const double* priority = request_.transfer_priority;
                     const double key = priority ? -priority[static_cast<size_t>(t) * devices_ + d] : best_rank[d];
-                    waiting_.insert({key, t, d});
+                    waiting_[{source, d}].insert({key, t, d});
                 }
             }
             if (uses(t, source) == 0) free_storage(t, source);
@@ -185,7 +187,8 @@ class PlainRun {
             ready_[d].erase(ready_[d].begin());
             start_op(op, d);
         }
-        for (auto it = waiting_.begin(); it != waiting_.end();) it = start_transfer(*it) ? waiting_.erase(it) : ++it;
+        while (start_best_transfer()) {
+        }
         sample_memory();
     }
 
@@ -215,23 +218,42 @@ class PlainRun {
         return -1;
     }
 
-    bool start_transfer(const Waiting& waiting) {
-        const int source = home(waiting.tensor), destination = waiting.destination;
-        const size_t link = static_cast<size_t>(source) * devices_ + destination;
+    // Starts the first of the waiting transfers whose channel is free. Repeated until there is none, that is the same as
+    // going through all of them in order: a start only takes channels away. All transfers of a pair of devices need the
+    // same channels, so that only the first of each pair has to be looked at.
+    bool start_best_transfer() {
+        auto best = waiting_.end();
+        for (auto it = waiting_.begin(); it != waiting_.end(); ++it) {
+            const auto [source, destination] = it->first;
+            if (!channel_is_free(source, destination)) continue;
+            if (best == waiting_.end() || *it->second.begin() < *best->second.begin()) best = it;
+        }
+        if (best == waiting_.end()) return false;
+        const Waiting first = *best->second.begin();
+        best->second.erase(best->second.begin());
+        if (best->second.empty()) waiting_.erase(best);
+        start_transfer(first);
+        return true;
+    }
+
+    bool channel_is_free(int source, int destination) const {
         switch (platform_.channel) {
             case Channel::port:
-                if (send_busy_[source] || receive_busy_[destination]) return false;
-                break;
+                return !send_busy_[source] && !receive_busy_[destination];
             case Channel::send:
-                if (send_busy_[source]) return false;
-                break;
+                return !send_busy_[source];
             case Channel::link:
-                if (link_busy_[link]) return false;
-                break;
+                return !link_busy_[static_cast<size_t>(source) * devices_ + destination];
             case Channel::free:
                 break;
         }
-        send_busy_[source] = receive_busy_[destination] = link_busy_[link] = true;
+        return true;
+    }
+
+    void start_transfer(const Waiting& waiting) {
+        const int source = home(waiting.tensor), destination = waiting.destination;
+        send_busy_[source] = receive_busy_[destination] = true;
+        link_busy_[static_cast<size_t>(source) * devices_ + destination] = true;
         const int64_t bytes = graph_.tensor_bytes[waiting.tensor];
         const int64_t duration = platform_.transfer_ns(bytes, source, destination);
         const RunningTransfer transfer{now_ + duration, waiting.tensor, source, destination};
@@ -239,7 +261,6 @@ class PlainRun {
         result_.transfer_ns[source] += duration;
         allocate(destination, bytes);
         record_transfer(transfer, now_);
-        return true;
     }
 
     // --- books
@@ -302,7 +323,7 @@ class PlainRun {
     // [tensors, devices] consumers there that have not ended, plus, at home, transfers that have not ended
     std::vector<int32_t> uses_;
     std::vector<std::set<int32_t>> ready_;  // [devices] ranks
-    std::set<Waiting> waiting_;
+    std::map<std::pair<int, int>, std::set<Waiting>> waiting_;  // by source and destination; no set is empty
     std::vector<RunningTransfer> transfers_, free_copies_;
     std::vector<int32_t> running_op_;     // [devices] -1: idle
     std::vector<int64_t> running_until_;  // [devices]
