@@ -15,6 +15,7 @@ IncrementalPeak::IncrementalPeak(const Graph& graph, std::span<const int32_t> or
     changed_.assign(graph.num_tensors, 0);
     new_last_.assign(graph.num_tensors, -1);
     reached_.assign(order.size() / 64 + 1, 0);
+    change_at_.assign(order.size(), 0);
     assign(order);
 }
 
@@ -68,6 +69,7 @@ void IncrementalPeak::assign(std::span<const int32_t> order) {
         live += written_[op] - freed;
     }
     memory_.assign(std::move(memory));
+    position_of_peak_ = -1;
 }
 
 bool IncrementalPeak::is_only_order() const {
@@ -92,10 +94,10 @@ void IncrementalPeak::start_round() {
         for (std::vector<uint32_t>* marks : {&in_set_, &seen_, &changed_}) std::fill(marks->begin(), marks->end(), 0);
         round_ = 1;
     }
+    for (int64_t position : changes_) change_at_[position] = 0;
+    changes_.clear();
     set_.clear();
     moved_.clear();
-    steps_.clear();
-    stretches_.clear();
     changed_tensors_.clear();
     changed_readers_.clear();
     area_change_ = 0;
@@ -180,6 +182,7 @@ int64_t IncrementalPeak::peak_if_moved() {
     const int64_t passed = window_end_ - window_begin_ - static_cast<int64_t>(set_.size());
     if (passed == 0) return kNothing;
     if (2 * passed < static_cast<int64_t>(set_.size())) take_complement();
+    live_ = 0;
     for (size_t i = set_.size(); i-- > 0;) {
         meet_outputs(order_[set_[i]]);
         meet_inputs(order_[set_[i]]);
@@ -192,8 +195,11 @@ int64_t IncrementalPeak::peak_if_moved() {
 
 void IncrementalPeak::change_range(int64_t begin, int64_t end, int64_t bytes) {
     if (begin >= end) return;
-    steps_.push_back({begin, bytes});
-    if (end < window_end_) steps_.push_back({end, -bytes});
+    change_at_[begin] += bytes;
+    changes_.push_back(begin);
+    if (end == window_end_) return;
+    change_at_[end] -= bytes;
+    changes_.push_back(end);
 }
 
 void IncrementalPeak::change_last(int32_t tensor, int32_t op) {
@@ -238,23 +244,35 @@ void IncrementalPeak::meet_outputs(int32_t op) {
     }
 }
 
-// What a moved op reads, written before the window. Of several moved readers the last is met first, and decides.
+// What a moved op reads, and what is freed when it ends. Of several moved readers of a tensor the last is met first,
+// and decides. Live bytes count from the end of the set, backwards.
 void IncrementalPeak::meet_inputs(int32_t op) {
+    int64_t freed = unread_[op], saved = 0;
     for (int32_t i = input_ptr_[op]; i < input_ptr_[op + 1]; ++i) {
         const int32_t t = input_[i];
         if (seen_[t] == round_) continue;
         seen_[t] = round_;
         const int64_t end = position_[last_[t]] + 1, bytes = graph_.tensor_bytes[t];
-        if (end > window_end_ || moves(graph_.producer[t])) continue;
+        if (end > window_end_) continue;
+        const bool within = moves(graph_.producer[t]);  // of no concern to the ops that are passed
         if (later_) {
-            change_range(end, window_end_, bytes);
+            if (!within) change_range(end, window_end_, bytes);
             if (last_[t] != op) change_last(t, op);
-        } else if (moves(last_[t])) {
+        } else {
+            if (!moves(last_[t])) continue;
             const int64_t reader = last_reader_outside(t, end);
-            change_range(std::max(reader + 1, window_begin_), end, -bytes);
-            if (reader >= window_begin_) change_last(t, order_[reader]);
+            if (!within) change_range(std::max(reader + 1, window_begin_), end, -bytes);
+            if (reader >= window_begin_) {
+                if (!within) change_last(t, order_[reader]);
+                continue;
+            }
         }
+        freed += bytes;
+        if (graph_.may_run_in_place(op) && graph_.may_take_over(op, t, /*at_home=*/true)) saved = bytes;
     }
+    const int64_t drop = workspace_[op] - saved + freed;
+    moved_.push_back({op, live_ + drop, drop});
+    live_ += freed - written_[op];
 }
 
 template <bool AfterMove>
@@ -273,15 +291,7 @@ IncrementalPeak::Release IncrementalPeak::release(int32_t op) const {
 
 // The memory of the moved ops at their new place; returns the largest.
 int64_t IncrementalPeak::place_set() {
-    int64_t live = 0;  // after the op at hand, relative to the end of the set
-    for (size_t i = set_.size(); i-- > 0;) {
-        const int32_t op = order_[set_[i]];
-        const auto [freed, saved] = release<true>(op);
-        const int64_t drop = workspace_[op] - saved + freed;
-        moved_.push_back({op, live + drop, drop});
-        live += freed - written_[op];
-    }
-    const int64_t base = later_ ? live_after(window_end_ - 1) : live_after(window_begin_ - 1) - live;
+    const int64_t base = later_ ? live_after(window_end_ - 1) : live_after(window_begin_ - 1) - live_;
     int64_t highest = RangeMaximum::kNone;
     for (Moved& moved : moved_) {
         highest = std::max(highest, moved.memory += base);
@@ -297,28 +307,17 @@ int64_t IncrementalPeak::pass_others() {
             const int64_t more = release<false>(reader).saved_bytes - release<true>(reader).saved_bytes;
             if (more != 0) change_range(position_[reader], position_[reader] + 1, more);
         }
-    std::sort(steps_.begin(), steps_.end(), [](const Step& a, const Step& b) { return a.position < b.position; });
-    int64_t highest = RangeMaximum::kNone, from = window_begin_, change = 0;
-    int64_t places = later_ ? 0 : static_cast<int64_t>(set_.size());
-    const auto pass_until = [&](int64_t end) {
-        if (from < end) {
-            stretches_.push_back({from, end, change, places});
-            highest = std::max(highest, memory_.maximum(from, end) + change);
-            area_change_ += change * (end - from);
-        }
-        from = std::max(from, end);
-    };
-    size_t next_step = 0;
+    int64_t highest = RangeMaximum::kNone, change = 0, position = window_begin_;
     for (size_t i = 0; i <= set_.size(); ++i) {
-        const int64_t next_moved = i < set_.size() ? set_[i] : window_end_;
-        for (; next_step < steps_.size() && steps_[next_step].position <= next_moved; ++next_step) {
-            pass_until(steps_[next_step].position);
-            change += steps_[next_step].change;
+        const int64_t next = i < set_.size() ? set_[i] : window_end_;
+        for (; position < next; ++position) {
+            change += change_at_[position];
+            area_change_ += change;
+            highest = std::max(highest, memory_[position] + change);
         }
-        pass_until(next_moved);
-        from = next_moved + 1;
-        --places;
+        if (position < window_end_) change += change_at_[position++];
     }
+    last_change_ = change;
     return highest;
 }
 
@@ -333,23 +332,37 @@ void IncrementalPeak::apply() {
         position_[order_[to]] = static_cast<int32_t>(to);
         memory_.set(to, memory_[from] + change);
     };
+    const auto moved = static_cast<int64_t>(set_.size());
     if (later_) {
-        for (const Stretch& s : stretches_)
-            for (int64_t p = s.begin; p < s.end; ++p) shift(p, p + s.places, s.change);
+        int64_t change = 0, passed = 0;  // moved ops that stood before
+        for (int64_t from = window_begin_; from < window_end_; ++from) {
+            change += change_at_[from];
+            if (passed < moved && set_[passed] == from)
+                ++passed;
+            else
+                shift(from, from - passed, change);
+        }
     } else {
-        for (auto s = stretches_.rbegin(); s != stretches_.rend(); ++s)
-            for (int64_t p = s->end; p-- > s->begin;) shift(p, p + s->places, s->change);
+        int64_t change = last_change_, passed = 0;  // moved ops that stood behind
+        for (int64_t from = window_end_; from-- > window_begin_;) {
+            if (passed < moved && set_[moved - 1 - passed] == from)
+                ++passed;
+            else
+                shift(from, from + passed, change);
+            change -= change_at_[from];
+        }
     }
-    int64_t p = later_ ? window_end_ : window_begin_ + static_cast<int64_t>(moved_.size());
-    for (const Moved& moved : moved_) {
+    int64_t p = later_ ? window_end_ : window_begin_ + moved;
+    for (const Moved& op : moved_) {
         --p;
-        order_[p] = moved.op;
-        position_[moved.op] = static_cast<int32_t>(p);
-        drop_[moved.op] = moved.drop;
-        memory_.set(p, moved.memory);
+        order_[p] = op.op;
+        position_[op.op] = static_cast<int32_t>(p);
+        drop_[op.op] = op.drop;
+        memory_.set(p, op.memory);
     }
     memory_.refresh(window_begin_, window_end_);
     peak_ = new_peak_;
+    position_of_peak_ = -1;
 }
 
 bool IncrementalPeak::move(int64_t i, int64_t j, int64_t length) {

@@ -26,7 +26,10 @@ class IncrementalPeak {
     // Whether every other order is illegal.
     bool is_only_order() const;
     // The first position at which memory is largest.
-    int64_t position_of_peak() const { return memory_.argmax(); }
+    int64_t position_of_peak() {
+        if (position_of_peak_ < 0) position_of_peak_ = memory_.argmax();
+        return position_of_peak_;
+    }
     // Position of the last reader of what the op at a position writes and the order frees; -1 if there is none.
     int64_t last_read(int64_t position) const;
 
@@ -64,15 +67,6 @@ class IncrementalPeak {
         int32_t op;
         int64_t memory, drop;
     };
-    // From a position on, memory at the ops that are passed changes.
-    struct Step {
-        int64_t position, change;
-    };
-    // Ops that are passed, by how much the memory at each of them changes, and how many places they shift.
-    struct Stretch {
-        int64_t begin, end, change, places;
-    };
-
     int64_t live_after(int64_t position) const {
         return position < 0 ? 0 : memory_[position] - drop_[order_[position]];
     }
@@ -107,6 +101,7 @@ class IncrementalPeak {
     std::vector<int64_t> drop_;      // [ops] memory while an op runs less live bytes after it
     RangeMaximum memory_;            // [positions] live bytes and workspace while the op there runs
     int64_t peak_ = 0;
+    int64_t position_of_peak_ = -1;  // -1: not known
 
     // The move in question: a set of ops goes to the end of the window, or to its begin.
     std::vector<int32_t> set_;      // positions, ascending
@@ -115,8 +110,11 @@ class IncrementalPeak {
     bool later_ = false;
     int64_t new_peak_ = 0, area_change_ = 0;
     std::vector<Moved> moved_;  // last op first
-    std::vector<Step> steps_;
-    std::vector<Stretch> stretches_;
+    int64_t live_ = 0;          // before the ops that are in moved_ so far, less live bytes after the set
+    // From a position on, memory at the ops that are passed changes by this much more; 0 but where changes_ says.
+    std::vector<int64_t> change_at_;
+    std::vector<int64_t> changes_;
+    int64_t last_change_ = 0;  // sum of all of them
     std::vector<int32_t> changed_tensors_;   // whose last reader changes
     std::vector<int32_t> new_last_;          // [tensors] and to what
     std::vector<int32_t> changed_readers_;   // ops outside the set that become, or cease to be, a last reader

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <stdexcept>
 
 namespace opgym {
 namespace {
@@ -23,6 +24,8 @@ OrderBeam::OrderBeam(const Graph& graph, std::span<const int32_t> order, int64_t
             if (graph.consumers(t).empty() && !graph.is_output[t]) unread_[op] += graph.tensor_bytes[t];
         }
     }
+    if (widths_.empty() || *std::min_element(widths_.begin(), widths_.end()) < 1)
+        throw std::invalid_argument("a beam is at least 1 wide");
     const std::vector<int32_t> start(order.begin(), order.end());
     found(OrderPeak(graph).peak(start), start);
     start_beam();

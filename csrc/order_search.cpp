@@ -14,13 +14,16 @@ constexpr int64_t kBetweenLooks = 64;
 OrderSearch::OrderSearch(const Graph& graph, uint64_t seed, int64_t target)
     : graph_(graph), random_(seed), target_(target), best_peak_(std::numeric_limits<int64_t>::max()) {}
 
+double OrderSearch::seconds_since_began() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
+}
+
 int64_t OrderSearch::run(int64_t evaluations, double seconds) {
     improvements_.clear();
     began_ = std::chrono::steady_clock::now();
     spent_ = 0;
     for (int64_t steps = 0; spent_ < evaluations && !over(); ++steps) {
-        const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began_;
-        if (steps % kBetweenLooks == 0 && passed.count() >= seconds) break;
+        if (steps % kBetweenLooks == 0 && seconds_since_began() >= seconds) break;
         spent_ += step();
     }
     return spent_;
@@ -30,8 +33,7 @@ void OrderSearch::found(int64_t peak, const std::vector<int32_t>& order) {
     if (peak >= best_peak_) return;
     best_peak_ = peak;
     best_ = order;
-    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began_;
-    improvements_.push_back({spent_ + 1, passed.count(), peak});
+    improvements_.push_back({spent_ + 1, seconds_since_began(), peak});
 }
 
 RandomOrders::RandomOrders(const Graph& graph, uint64_t seed, int64_t target)

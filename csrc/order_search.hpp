@@ -54,6 +54,8 @@ class OrderSearch {
     bool proven_ = false, finished_ = false;
 
    private:
+    double seconds_since_began() const;
+
     int64_t target_, best_peak_;
     std::vector<int32_t> best_;
     std::vector<Improvement> improvements_;

@@ -1,7 +1,10 @@
 #include "order_walk.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <stdexcept>
+#include <string>
 
 namespace opgym {
 namespace {
@@ -13,11 +16,18 @@ constexpr int64_t kMostAlong = 64;    // ops that go along
 constexpr double kAreaWeight = 0.1;   // of the mean memory beside the peak
 constexpr int kDrawsAtPeak = 8;
 
+std::span<const int32_t> first_start(const Graph& graph, std::span<const int32_t> starts) {
+    const auto length = static_cast<size_t>(std::count(graph.is_variable.begin(), graph.is_variable.end(), 0));
+    if (starts.empty() || starts.size() % length != 0)
+        throw std::invalid_argument("starts are orders of " + std::to_string(length) + " ops");
+    return starts.first(length);
+}
+
 }  // namespace
 
 OrderWalk::OrderWalk(const Graph& graph, std::span<const int32_t> starts, uint64_t seed, int64_t target)
     : OrderSearch(graph, seed, target),
-      state_(graph, starts.first(std::count(graph.is_variable.begin(), graph.is_variable.end(), 0))),
+      state_(graph, first_start(graph, starts)),
       ready_(graph) {
     const auto length = static_cast<size_t>(state_.size());
     for (size_t from = 0; from + length <= starts.size(); from += length)
@@ -48,9 +58,10 @@ void OrderWalk::accept(int64_t peak) {
 }
 
 int64_t OrderWalk::draw() {
-    // Distances and numbers of ops are as likely to lie between 1 and 2 as between 10 and 20.
+    // Distances and numbers of ops are as likely to lie between 1 and 2 as between 16 and 32.
     const auto log_uniform = [&](int64_t limit) {
-        return static_cast<int64_t>(std::exp(random_.unit() * std::log(static_cast<double>(limit))));
+        const int64_t low = int64_t{1} << random_.below(std::bit_width(static_cast<uint64_t>(limit)));
+        return std::min(limit, low + random_.below(low));
     };
     const int64_t size = state_.size();
     const bool later = random_.chance(0.5);
@@ -77,7 +88,14 @@ int64_t OrderWalk::draw_at_peak(bool later, int64_t most) {
 
 OrderAnnealing::OrderAnnealing(const Graph& graph, std::span<const int32_t> starts, uint64_t seed, int64_t target,
                                double temperature, int64_t round_length)
-    : OrderWalk(graph, starts, seed, target), temperature_(temperature), round_length_(round_length) {}
+    : OrderWalk(graph, starts, seed, target), temperature_(temperature) {
+    set_round_length(round_length);
+}
+
+void OrderAnnealing::set_round_length(int64_t length) {
+    if (length < 1) throw std::invalid_argument("a round has at least one evaluation");
+    round_length_ = length;
+}
 
 bool OrderAnnealing::step() {
     if (in_round_ >= round_length_) {

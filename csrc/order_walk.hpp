@@ -44,7 +44,7 @@ class OrderAnnealing : public OrderWalk {
     OrderAnnealing(const Graph& graph, std::span<const int32_t> starts, uint64_t seed, int64_t target,
                    double temperature, int64_t round_length);
 
-    void set_round_length(int64_t length) { round_length_ = length; }
+    void set_round_length(int64_t length);
 
    private:
     bool step() override;

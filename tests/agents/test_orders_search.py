@@ -249,6 +249,21 @@ def test_impossible_options_are_refused(name, options, message):
         agents.make(name, **options)
 
 
+def test_the_core_refuses_what_is_no_start(synthetic):
+    graph, ops = core_graph(synthetic.graph), synthetic.ops
+    with pytest.raises(ValueError, match="starts are orders of 100 ops"):
+        _core.OrderAnnealing(graph, ops[None, :50], 0, 0, 0.1, 10)
+    with pytest.raises(ValueError, match="starts are orders of 100 ops"):
+        _core.OrderDescent(graph, ops[:0], 0, 0, 10, 3)
+    with pytest.raises(ValueError, match="before op"):
+        _core.OrderDescent(graph, ops[::-1].copy(), 0, 0, 10, 3)
+    with pytest.raises(ValueError, match="at least one evaluation"):
+        _core.OrderAnnealing(graph, ops[None], 0, 0, 0.1, 0)
+    for widths in ([], [4, 0]):
+        with pytest.raises(ValueError, match="at least 1 wide"):
+            _core.OrderBeam(graph, ops, 0, widths)
+
+
 def test_key_search_starts_from_greedy(synthetic):
     first = agents.make("key-search").solve(synthetic, Budget(evaluations=1))
     greedy = agents.make("greedy-freed-bytes").solve(synthetic)
