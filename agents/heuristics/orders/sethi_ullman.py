@@ -22,8 +22,8 @@ class SethiUllman(OneOrder):
 
     Need is the peak of running an op and all behind it, as if nothing were shared. On trees this is the best
     post-order (Sethi, Ullman 1970, "The generation of optimal code for arithmetic expressions"; for sizes Liu
-    1986, "On the storage requirement in the out-of-core multifrontal method", theorem 3.1); graphs are treated as
-    the trees that unfold from them.
+    1986, "On the storage requirement in the out-of-core multifrontal method for sparse factorization"); other graphs
+    are treated as the trees that unfold from them.
     """
 
     name: ClassVar[str] = "sethi-ullman"
