@@ -15,7 +15,7 @@ from ..solver import Remark, evaluate_device
 Int64 = NDArray[np.int64]
 
 #: How often a plan that overflowed in simulation is made anew with less capacity.
-_ATTEMPTS = 6
+_ATTEMPTS = 8
 
 
 def mean_cost_ns(problem: PlacementProblem) -> Int64:
@@ -65,20 +65,23 @@ def search_plans(
         evaluator: Counts.
         planner: Makes a plan for capacities ``[devices] int64``.
     """
-    capacity = problem.cluster.capacity_bytes.copy()
+    limit = problem.cluster.capacity_bytes
+    capacity = limit.copy()
     seen: set[bytes] = set()
+    over = np.zeros_like(limit)
     for attempt in range(_ATTEMPTS):
         plan = planner(capacity)
         device = plan.device
-        if device.tobytes() in seen:
-            break  # less capacity no longer changes anything
-        seen.add(device.tobytes())
-        outcome = evaluate_device(problem, evaluator, device)
-        if problem.objective.simulated and not evaluator.exhausted:
-            other = evaluator.evaluate(Placement(device, -plan.position.astype(np.float64)))
-            outcome = other if other.better_than(outcome) else outcome
-        if outcome.ok or evaluator.exhausted:
-            return Remark(f"planned with less memory {attempt} times" if attempt else "")
-        over = np.maximum(np.array(outcome.details["peak_bytes"]) - problem.cluster.capacity_bytes, 0)
-        capacity = np.maximum(capacity - over, capacity // 2).clip(min=1)
+        if device.tobytes() not in seen:
+            seen.add(device.tobytes())
+            outcome = evaluate_device(problem, evaluator, device)
+            if problem.objective.simulated and not evaluator.exhausted:
+                other = evaluator.evaluate(Placement(device, -plan.position.astype(np.float64)))
+                outcome = other if other.better_than(outcome) else outcome
+            if outcome.ok or evaluator.exhausted:
+                return Remark(f"planned anew {attempt} times with less memory" if attempt else "")
+            over = np.maximum(np.array(outcome.details["peak_bytes"]) - limit, 0)
+        # A step of at least a twentieth, or a small overflow would take many plans that do not change.
+        step = np.where(over > 0, np.maximum(over, limit // 20), 0)
+        capacity = np.maximum(capacity - step, 1)
     return Remark("no plan fits the memory")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from opgym import _core, agents
+from opgym import _core, agents, datasets
 from opgym.agents.heuristics.list_planning import mean_upward_rank
 from opgym.errors import InvalidProblemError
 from opgym.graphs import Cluster, GraphBuilder, Link, TableCost
@@ -284,3 +284,17 @@ def test_latency_of_a_link_is_part_of_the_estimate():
     p = PlacementProblem(graph, cluster, costs=TableCost({"accelerator": np.array([10, 10, 10])}))
     for name in LIST_SCHEDULERS:
         assert value(name, p) == 30
+
+
+@pytest.mark.parametrize("name", LIST_SCHEDULERS)
+def test_plans_that_overflow_when_simulated_are_made_anew_with_less_memory(name):
+    """A plan counts memory in the order of its decisions; with 0.4 of one device's peak that is a little too hopeful."""
+    graph = datasets.load("onnx-light/inception_v2")
+    cluster = Cluster.parse("4xP100")
+    alone = agents.make("single").solve(PlacementProblem(graph, cluster)).outcome.details["peak_bytes"][0]
+    p = PlacementProblem(graph, cluster.with_capacity(int(0.4 * alone)))
+    result = agents.make(name).solve(p)
+    assert result.outcome.ok
+    assert max(result.outcome.details["peak_bytes"]) <= 0.4 * alone
+    assert result.note.startswith("planned anew")
+    assert result.outcome.value < agents.make("single").solve(p).outcome.value
