@@ -288,7 +288,7 @@ def test_latency_of_a_link_is_part_of_the_estimate():
 
 @pytest.mark.parametrize("name", LIST_SCHEDULERS)
 def test_plans_that_overflow_when_simulated_are_made_anew_with_less_memory(name):
-    """A plan counts memory in the order of its decisions; with 0.4 of one device's peak that is a little too hopeful."""
+    """A plan counts memory in the order of its decisions: with 0.4 of one device's peak a little too hopeful."""
     graph = datasets.load("onnx-light/inception_v2")
     cluster = Cluster.parse("4xP100")
     alone = agents.make("single").solve(PlacementProblem(graph, cluster)).outcome.details["peak_bytes"][0]
