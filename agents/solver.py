@@ -42,6 +42,8 @@ class Result(Generic[SolutionT]):
         curve: Every new best value, with what had been spent by then.
         proven_optimal: Whether the solver proved that nothing (in its search space, named in ``note``) is better.
         note: What a reader should know about this result.
+        bound: A value that the run proved no solution (in its search space) can beat, where it proved one; equal to
+            the value of the solution if that is proven optimal.
     """
 
     solver: str
@@ -52,6 +54,7 @@ class Result(Generic[SolutionT]):
     curve: tuple[CurvePoint, ...]
     proven_optimal: bool = False
     note: str = ""
+    bound: float | None = None
 
 
 class Solver(ABC, Generic[ProblemT, SolutionT]):
@@ -107,6 +110,7 @@ class Solver(ABC, Generic[ProblemT, SolutionT]):
         return Result(
             self.name, evaluator.best, evaluator.best_outcome, evaluator.evaluations, evaluator.seconds,
             tuple(evaluator.curve), remark.proven_optimal, remark.note,
+            evaluator.best_outcome.value if remark.proven_optimal else remark.bound,
         )  # fmt: skip
 
     @abstractmethod
@@ -143,6 +147,7 @@ class Remark:
 
     note: str = ""
     proven_optimal: bool = False
+    bound: float | None = None
 
 
 def evaluate_device(
