@@ -302,6 +302,10 @@ int64_t IncrementalPeak::place_set() {
 
 // The memory of the ops that are passed; returns the largest.
 int64_t IncrementalPeak::pass_others() {
+    if (graph_.in_place) {  // a reader of several tensors that change hands is corrected once
+        std::sort(changed_readers_.begin(), changed_readers_.end());
+        changed_readers_.erase(std::unique(changed_readers_.begin(), changed_readers_.end()), changed_readers_.end());
+    }
     for (int32_t reader : changed_readers_)
         if (graph_.may_run_in_place(reader)) {
             const int64_t more = release<false>(reader).saved_bytes - release<true>(reader).saved_bytes;

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opgym import _core
+from opgym.graphs import GraphBuilder
 from opgym.graphs.simulate import core_graph, peak_of_order
 
 from ..reference.strategies import graphs
@@ -77,9 +78,28 @@ def test_a_position_outside_the_order_is_refused():
     assert incremental.order.tolist() == [0, 1, 2, 3, 4]
 
 
-def _chain() -> _core.Graph:
-    from opgym.graphs import GraphBuilder
+def test_a_reader_of_which_two_inputs_change_hands_is_corrected_once():
+    b = GraphBuilder("test", in_place=True)
+    inputs = [b.tensor(bytes=100), b.tensor(bytes=100)]
+    for tensor in inputs:
+        b.op("source", outputs=[tensor])
+    for workspace_bytes in (0, 500):
+        b.op(
+            "Add", inputs=inputs, outputs=[b.tensor(bytes=100, is_output=True)], elementwise=True,
+            workspace_bytes=workspace_bytes,
+        )  # fmt: skip
+    graph = b.build()
+    incremental = _core.IncrementalPeak(core_graph(graph), np.arange(4, dtype=np.int32))
+    assert incremental.peak == 800  # the last reader takes one of its inputs over
+    assert incremental.move(3, 2)
+    assert incremental.peak == 800  # now the first one, which takes nothing over
+    assert incremental.move(2, 3)
+    assert incremental.peak == 800
+    assert incremental.move(2, 3)
+    assert incremental.peak == 800
 
+
+def _chain() -> _core.Graph:
     b = GraphBuilder("test")
     x = b.tensor(bytes=1)
     b.op("op", outputs=[x])
