@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import typer
 
@@ -35,8 +36,8 @@ def simulator(as_json: JsonOption = False) -> None:
     """
     from ..benchmark.simulator import run
 
-    with stderr().status("measuring") if sys.stderr.isatty() else nullcontext() as status:
-        rows = run(None if status is None else lambda case: status.update(f"measuring: {case}"))
+    with _status() as measuring:
+        rows = run(measuring)
     if as_json:
         print_json(rows)
         return
@@ -51,10 +52,65 @@ def simulator(as_json: JsonOption = False) -> None:
             _number(row["ratio_to_topological_sort"]),
             _number(row["ratio_to_reference"]),
             _number(row["bar"]),
-            {True: "yes", False: "no", None: "-"}[row["within_bar"]],
+            _held(row["within_bar"]),
         )
     show(grid)
 
 
+@benchmark_app.command("search")
+def search(as_json: JsonOption = False) -> None:
+    """Measure the searches against public packages around the same evaluation (under 100 s).
+
+    Example:
+
+    ```sh
+    opgym benchmark search --json
+    ```
+
+    BRKGA against brkga-mp-ipr and pymoo, annealing on orders against simanneal and against computing each
+    peak anew (`pip install 'opgym[peers]'`). Seconds are CPU times of one thread; a ratio is the peer's time
+    per evaluation over ours, so that a slow peer can spend fewer of them.
+    --json prints a list of {case, ops, devices, evaluations, seconds, peer, ratio_to_peer}, with the peer's
+    evaluations, the best peaks of both, the bars that the design sets and whether they hold.
+    """
+    from ..benchmark.search import run
+
+    with _status() as measuring:
+        rows = run(measuring)
+    if as_json:
+        print_json(rows)
+        return
+    numbers = ("ops", "dev", "evaluations", "seconds", "bar s", "peer / ours", "bar", "held")
+    grid = new_table({"case": "left", "peer": "left"} | dict.fromkeys(numbers, "right"))
+    for row in rows:
+        grid.add_row(
+            row["case"],
+            row["peer"],
+            f"{row['ops']:,}",
+            str(row["devices"]),
+            f"{row['evaluations']:,}",
+            f"{row['seconds']:.3f}",
+            _number(row["bar_seconds"]),
+            f"{row['ratio_to_peer']:.1f}",
+            _number(row["bar_ratio"]),
+            _held(row["within_bar"]),
+        )
+    show(grid)
+
+
+@contextmanager
+def _status() -> Iterator[Callable[[str], None] | None]:
+    """A line on stderr that says what is measured; ``None`` where nobody would see it."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    with stderr().status("measuring") as status:
+        yield lambda case: status.update(f"measuring: {case}")
+
+
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
+
+
+def _held(within_bar: bool | None) -> str:
+    return {True: "yes", False: "no", None: "-"}[within_bar]
