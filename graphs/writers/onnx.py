@@ -1,9 +1,12 @@
-"""Writes a placement back into the ONNX model that the graph was read from.
+"""Writes a placement or an order back into the ONNX model that the graph was read from.
 
-Every node gets ``opgym.device`` (number) and ``opgym.device_name`` as metadata, nodes that are ops also
-``opgym.order`` (place in the schedule) and ``opgym.op`` (index in the graph). Nodes are stored in the
-scheduled order. A node that was folded (a constant, a view, part of a shape computation) follows what it
-reads and is on the device of what it belongs to. Weights are as they were, inside the file or outside.
+Nodes are stored in the scheduled order. A node that was folded (a constant, a view, part of a shape
+computation) follows what it reads. Weights are as they were, inside the file or outside.
+
+With a placement every node gets ``opgym.device`` (number) and ``opgym.device_name`` as metadata, nodes that are
+ops also ``opgym.order`` (place in the schedule) and ``opgym.op`` (index in the graph, by which a reader numbers
+the ops as before); a folded node is on the device of what it belongs to. With an order alone nodes are stored in
+that order and nothing else changes: a reader numbers the ops by it.
 """
 
 from __future__ import annotations
@@ -11,7 +14,8 @@ from __future__ import annotations
 import filecmp
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +30,7 @@ from ..graph import Graph
 from ..readers import Imported
 from ..readers.onnx.emit import OP_KEY
 from ..readers.onnx.lowering import reads
-from ..readers.onnx.model import copy_fields, external_locations, load_model
+from ..readers.onnx.model import LoadedModel, copy_fields, external_locations, load_model
 from ..readers.onnx.order import topological_order
 from ..readers.onnx.splice import splice_ifs
 from ..readers.onnx.types import label
@@ -64,11 +68,7 @@ def write_onnx(
         OSError: The file or the external weights cannot be written.
     """
     graph = imported.graph
-    if imported.origin is None:
-        raise ImportFailedError(
-            f"{imported.report.source}: was read from {imported.report.format}; only a graph read from ONNX "
-            "can be written as ONNX"
-        )
+    template = _Template.open(imported, path)
     devices = _checked(device, graph.num_ops, "device")
     order = np.arange(graph.num_ops) if order is None else _checked(order, graph.num_ops, "order")
     _refuse_illegal_order(graph, order)
@@ -76,38 +76,134 @@ def write_onnx(
         raise InvalidSolutionError(
             f"device names device {devices.max()}; there are {len(device_names)} device names"
         )
-
-    loaded = load_model(imported.origin.source)
-    if loaded.folder is not None and Path(path).exists() and Path(path).samefile(loaded.label):
-        raise InvalidSolutionError(f"{path} is the model that was read; write the placed model elsewhere")
-    model = loaded.proto
-    for taken in imported.origin.spliced:
-        model = splice_ifs(model, taken)
-    nodes = list(model.graph.node)
-    op_node = imported.origin.op_node
-    kinds_fit = len(op_node) == graph.num_ops and all(
-        node < len(nodes) and graph.kind(op).endswith(nodes[node].op_type) for op, node in enumerate(op_node)
-    )
-    if not kinds_fit:
-        raise ImportFailedError(f"{loaded.label}: has changed since it was read; read it again")
-
-    place = {op_node[op]: place for place, op in enumerate(order.tolist())}
-    op_of = {node: op for op, node in enumerate(op_node)}
-    sequence, home = _sequence(nodes, place, {node: int(devices[op]) for node, op in op_of.items()})
-    result = ModelProto()
-    copy_fields(model, result, skip=("graph",))
-    copy_fields(model.graph, result.graph, skip=("node",))
+    place, op_of = template.places(order), template.op_of
+    home_of_op = {node: int(devices[op]) for node, op in op_of.items()}
+    sequence, home = _sequence(template.nodes, place, home_of_op)
+    metadata = {}
     for index in sequence:
-        node = result.graph.node.add()
-        node.CopyFrom(nodes[index])
         name = str(home[index]) if device_names is None else device_names[home[index]]
-        metadata = {DEVICE_KEY: str(home[index]), DEVICE_NAME_KEY: name}
+        metadata[index] = {DEVICE_KEY: str(home[index]), DEVICE_NAME_KEY: name}
         if index in op_of:
-            metadata |= {ORDER_KEY: str(place[index]), OP_KEY: str(op_of[index])}
-        _annotate(node, metadata)
-    _carry_weights(external_locations(result, loaded.folder, loaded.label), loaded.folder, Path(path).parent)
-    with atomic_write(path) as f:
-        f.write(_serialized(result, loaded.label))
+            metadata[index] |= {ORDER_KEY: str(place[index]), OP_KEY: str(op_of[index])}
+    template.write(path, sequence, metadata, _KEYS)
+
+
+def write_reordered_onnx(
+    path: str | os.PathLike[str], imported: Imported, order: NDArray[Any]
+) -> NDArray[np.int64]:
+    """Writes the model with its nodes in another order, atomically; nothing else changes.
+
+    Read again, the model has that order as its program order. Local functions and branches, and external
+    weights, are treated as by :func:`write_onnx`.
+
+    Args:
+        path: The file to write.
+        imported: What ``opgym.graphs.readers.read`` returned for the model, which must still be there.
+        order: Ops in the order in which they run, ``[ops] int``.
+
+    Returns:
+        The order in which the file holds the ops, ``[ops] int64``: the wanted one, unless an op gives the shape
+        of another (an edge that the file has and the graph has not); then it is stored before that one.
+
+    Raises:
+        ImportFailedError: The graph does not come from an ONNX model, or the model has changed since.
+        InvalidSolutionError: The order does not fit the graph.
+        OSError: The file or the external weights cannot be written.
+    """
+    template = _Template.open(imported, path)
+    wanted = _checked(order, imported.graph.num_ops, "order")
+    _refuse_illegal_order(imported.graph, wanted)
+    op_of = template.op_of
+    sequence, _ = _sequence(template.nodes, template.places(wanted), dict.fromkeys(op_of, 0))
+    # A number that an earlier export left on an op would undo the order when the file is read.
+    template.write(path, sequence, {}, {ORDER_KEY, OP_KEY})
+    return np.array([op_of[index] for index in sequence if index in op_of], np.int64)
+
+
+@dataclass(frozen=True)
+class _Template:
+    """The model that a graph was read from, and where the graph's ops are in it.
+
+    Attributes:
+        model: The model, with functions and branches inlined as the reader did.
+        loaded: How it was loaded.
+        op_node: Node of each op.
+    """
+
+    model: ModelProto
+    loaded: LoadedModel
+    op_node: tuple[int, ...]
+
+    @classmethod
+    def open(cls, imported: Imported, path: str | os.PathLike[str]) -> _Template:
+        """Loads the model again.
+
+        Args:
+            imported: The graph.
+            path: Where the result will be written; must be another file.
+        """
+        graph = imported.graph
+        if imported.origin is None:
+            raise ImportFailedError(
+                f"{imported.report.source}: was read from {imported.report.format}; only a graph read from "
+                "ONNX can be written as ONNX"
+            )
+        loaded = load_model(imported.origin.source)
+        if loaded.folder is not None and Path(path).exists() and Path(path).samefile(loaded.label):
+            raise InvalidSolutionError(f"{path} is the model that was read; write the result elsewhere")
+        model = loaded.proto
+        for taken in imported.origin.spliced:
+            model = splice_ifs(model, taken)
+        nodes, op_node = model.graph.node, imported.origin.op_node
+        kinds_fit = len(op_node) == graph.num_ops and all(
+            node < len(nodes) and graph.kind(op).endswith(nodes[node].op_type)
+            for op, node in enumerate(op_node)
+        )
+        if not kinds_fit:
+            raise ImportFailedError(f"{loaded.label}: has changed since it was read; read it again")
+        return cls(model, loaded, op_node)
+
+    @property
+    def nodes(self) -> Sequence[NodeProto]:
+        """The nodes as they are stored now."""
+        return list(self.model.graph.node)
+
+    @property
+    def op_of(self) -> dict[int, int]:
+        """The op of each node that is one."""
+        return {node: op for op, node in enumerate(self.op_node)}
+
+    def places(self, order: NDArray[np.int64]) -> dict[int, int]:
+        """The place in an order of each node that is an op."""
+        return {self.op_node[op]: place for place, op in enumerate(order.tolist())}
+
+    def write(
+        self,
+        path: str | os.PathLike[str],
+        sequence: Sequence[int],
+        metadata: Mapping[int, dict[str, str]],
+        dropped: Set[str],
+    ) -> None:
+        """Writes the model with its nodes in a sequence.
+
+        Args:
+            path: Where to.
+            sequence: Nodes by their old index.
+            metadata: What some nodes get, by old index.
+            dropped: Keys of metadata that are removed before.
+        """
+        loaded, result, nodes = self.loaded, ModelProto(), self.model.graph.node
+        copy_fields(self.model, result, skip=("graph",))
+        copy_fields(self.model.graph, result.graph, skip=("node",))
+        for index in sequence:
+            node = result.graph.node.add()
+            node.CopyFrom(nodes[index])
+            _annotate(node, metadata.get(index, {}), dropped)
+        _carry_weights(
+            external_locations(result, loaded.folder, loaded.label), loaded.folder, Path(path).parent
+        )
+        with atomic_write(path) as f:
+            f.write(_serialized(result, loaded.label))
 
 
 def _serialized(model: ModelProto, label: str) -> bytes:
@@ -184,8 +280,8 @@ def _sequence(
     return sequence, [max(h, 0) for h in home]
 
 
-def _annotate(node: NodeProto, metadata: dict[str, str]) -> None:
-    kept = [entry for entry in node.metadata_props if entry.key not in _KEYS]
+def _annotate(node: NodeProto, metadata: Mapping[str, str], dropped: Set[str]) -> None:
+    kept = [entry for entry in node.metadata_props if entry.key not in dropped]
     pairs = [(entry.key, entry.value) for entry in kept] + list(metadata.items())
     del node.metadata_props[:]
     for key, value in pairs:
