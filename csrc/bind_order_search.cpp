@@ -64,7 +64,7 @@ void bind_searches(nb::module_& m) {
             "improvements",
             [](const OrderSearch& self) {
                 std::vector<std::tuple<int64_t, double, int64_t>> rows;
-                for (const Improvement& i : self.improvements()) rows.emplace_back(i.evaluations, i.seconds, i.peak);
+                for (const auto& i : self.improvements()) rows.emplace_back(i.evaluations, i.seconds, i.score);
                 return rows;
             },
             "New best peaks of the last call: (evaluations and seconds since it began, peak).");

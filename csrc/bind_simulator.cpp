@@ -81,7 +81,8 @@ struct BoundRun {
     Out1<int64_t> dynamic_peak_bytes, resident_bytes;
 
     int64_t operator()() const {
-        return simulator.evaluate(device.data(), to_priority(priority), dynamic_peak_bytes.data(), resident_bytes.data());
+        return simulator.evaluate(device.data(), to_priority(priority), nullptr, dynamic_peak_bytes.data(),
+                                  resident_bytes.data());
     }
 };
 

@@ -65,7 +65,7 @@ OrderBeam::Ready OrderBeam::ready_entry(int32_t op, const uint64_t* done) const 
 }
 
 // Looks at pairs until an evaluation's worth is done, or the last beam ends; what is left over counts as one.
-bool OrderBeam::step() {
+bool OrderBeam::spend_one() {
     while (!over() && pairs_ < pairs_paid_ + length_) {
         if (next_state_ < static_cast<int32_t>(layer_.states.size())) {
             expand(next_state_++);

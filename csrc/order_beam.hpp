@@ -48,7 +48,7 @@ class OrderBeam : public OrderSearch {
         int32_t before, op;
     };
 
-    bool step() override;
+    bool spend_one() override;
     void start_beam();
     void end_beam();
     void expand(int32_t state);

@@ -12,34 +12,12 @@ constexpr int64_t kBetweenLooks = 64;
 }  // namespace
 
 OrderSearch::OrderSearch(const Graph& graph, uint64_t seed, int64_t target)
-    : graph_(graph), random_(seed), target_(target), best_peak_(std::numeric_limits<int64_t>::max()) {}
-
-double OrderSearch::seconds_since_began() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
-}
-
-int64_t OrderSearch::run(int64_t evaluations, double seconds) {
-    improvements_.clear();
-    began_ = std::chrono::steady_clock::now();
-    spent_ = 0;
-    for (int64_t steps = 0; spent_ < evaluations && !over(); ++steps) {
-        if (steps % kBetweenLooks == 0 && seconds_since_began() >= seconds) break;
-        spent_ += step();
-    }
-    return spent_;
-}
-
-void OrderSearch::found(int64_t peak, const std::vector<int32_t>& order) {
-    if (peak >= best_peak_) return;
-    best_peak_ = peak;
-    best_ = order;
-    improvements_.push_back({spent_ + 1, seconds_since_began(), peak});
-}
+    : AnytimeSearch(target, std::numeric_limits<int64_t>::max(), kBetweenLooks), graph_(graph), random_(seed) {}
 
 RandomOrders::RandomOrders(const Graph& graph, uint64_t seed, int64_t target)
     : OrderSearch(graph, seed, target), evaluator_(graph), ready_(graph) {}
 
-bool RandomOrders::step() {
+bool RandomOrders::spend_one() {
     ready_.draw(random_, order_);
     found(evaluator_.peak(order_), order_);
     return true;
@@ -54,7 +32,7 @@ KeyDescent::KeyDescent(const Graph& graph, std::span<const int32_t> order, uint6
     found(peak_, order_);
 }
 
-bool KeyDescent::step() {
+bool KeyDescent::spend_one() {
     // Positions of the last order name the ops that have keys to change; the order is listed anew below.
     const double kind = random_.unit();
     const int changes = 1 + (kind < 0.3) + (kind < 0.1);

@@ -1,12 +1,11 @@
-// Searches over orders of ops on one device. Every search goes on where the last call left it: two calls for a and b
-// evaluations do what one for a + b does.
+// Searches over orders of ops on one device.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "anytime_search.hpp"
 #include "graph.hpp"
 #include "order_peak.hpp"
 #include "random_stream.hpp"
@@ -14,53 +13,24 @@
 
 namespace opgym {
 
-// A new best peak, and what the search had spent since the call began.
-struct Improvement {
-    int64_t evaluations;
-    double seconds;
-    int64_t peak;
-};
-
-// What all searches share: the limits of a call, the best order so far.
-class OrderSearch {
+// A search over orders; its score is their peak.
+class OrderSearch : public AnytimeSearch<int64_t, std::vector<int32_t>> {
    public:
-    virtual ~OrderSearch() = default;
-
-    // Spends up to `evaluations` within `seconds`. Returns how many it spent: fewer if time runs out or it is over.
-    int64_t run(int64_t evaluations, double seconds);
-
-    // Whether nothing better can exist.
-    bool proven() const { return proven_ || best_peak_ <= target_; }
-    // Whether there is nothing left to do.
-    bool over() const { return finished_ || proven(); }
-    int64_t best_peak() const { return best_peak_; }
-    const std::vector<int32_t>& best_order() const { return best_; }
-    // Of the last call.
-    const std::vector<Improvement>& improvements() const { return improvements_; }
+    int64_t best_peak() const { return best_score(); }
+    const std::vector<int32_t>& best_order() const { return best(); }
 
    protected:
     // target: a peak that no order can beat.
     OrderSearch(const Graph& graph, uint64_t seed, int64_t target);
 
     // Spends exactly one evaluation if it returns true, none if it returns false.
-    virtual bool step() = 0;
-    // Tells of an order that was just evaluated.
-    void found(int64_t peak, const std::vector<int32_t>& order);
-
-    int64_t target() const { return target_; }
+    virtual bool spend_one() = 0;
 
     const Graph& graph_;
     RandomStream random_;
-    bool proven_ = false, finished_ = false;
 
    private:
-    double seconds_since_began() const;
-
-    int64_t target_, best_peak_;
-    std::vector<int32_t> best_;
-    std::vector<Improvement> improvements_;
-    int64_t spent_ = 0;
-    std::chrono::steady_clock::time_point began_;
+    int64_t step(int64_t) final { return spend_one(); }
 };
 
 // Independent random orders.
@@ -69,7 +39,7 @@ class RandomOrders : public OrderSearch {
     RandomOrders(const Graph& graph, uint64_t seed, int64_t target);
 
    private:
-    bool step() override;
+    bool spend_one() override;
 
     OrderPeak evaluator_;
     ReadyOrder ready_;
@@ -84,7 +54,7 @@ class KeyDescent : public OrderSearch {
     KeyDescent(const Graph& graph, std::span<const int32_t> order, uint64_t seed, int64_t target);
 
    private:
-    bool step() override;
+    bool spend_one() override;
 
     OrderPeak evaluator_;
     ReadyOrder ready_;

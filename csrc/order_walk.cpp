@@ -97,7 +97,7 @@ void OrderAnnealing::set_round_length(int64_t length) {
     round_length_ = length;
 }
 
-bool OrderAnnealing::step() {
+bool OrderAnnealing::spend_one() {
     if (in_round_ >= round_length_) {
         in_round_ = 0;
         if (restart()) {
@@ -117,7 +117,7 @@ OrderDescent::OrderDescent(const Graph& graph, std::span<const int32_t> order, u
                            int64_t patience, int64_t kick)
     : OrderWalk(graph, order, seed, target), patience_(patience), kick_(kick), round_best_(state_.peak()) {}
 
-bool OrderDescent::step() {
+bool OrderDescent::spend_one() {
     const int64_t peak = draw();
     if (peak == IncrementalPeak::kNothing) return false;
     if (kicks_left_ > 0) {

@@ -47,7 +47,7 @@ class OrderAnnealing : public OrderWalk {
     void set_round_length(int64_t length);
 
    private:
-    bool step() override;
+    bool spend_one() override;
 
     double temperature_;
     int64_t round_length_, in_round_ = 0;
@@ -61,7 +61,7 @@ class OrderDescent : public OrderWalk {
                  int64_t kick);
 
    private:
-    bool step() override;
+    bool spend_one() override;
 
     int64_t patience_, kick_, waited_ = 0, kicks_left_ = 0, round_best_;
 };

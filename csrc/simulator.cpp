@@ -46,6 +46,7 @@ struct Simulator::Worker {
     Ranking first, second;
     std::vector<int64_t> upward;
     std::unique_ptr<CandidateRunner> runner;
+    std::unique_ptr<CandidateRunner> wide_runner;  // made when the first transfer priorities come
 
     void rank(const Graph& graph, const Platform& platform, const uint8_t* device, const Priority& priority, Ranking& out) {
         if (const auto* p = std::get_if<std::span<const float>>(&priority)) return ranker.rank(*p, out);
@@ -119,13 +120,24 @@ void Simulator::check_priority(const Priority& priority, size_t length) const {
     if (nan) throw std::invalid_argument("a priority is NaN, which has no place in an order");
 }
 
+void Simulator::check_transfer_priority(const double* transfer_priority) const {
+    if (transfer_priority &&
+        has_nan(std::span(transfer_priority, static_cast<size_t>(graph_->num_tensors) * platform_->num_devices)))
+        throw std::invalid_argument("a transfer priority is NaN, which has no place in an order");
+}
+
+// Only the wide runner reads priorities of transfers, where transfers wait for each other at all.
+CandidateRunner& Simulator::runner_for(const double* transfer_priority, const WorkerLoan& worker) const {
+    if (!transfer_priority || platform_->num_devices == 1 || platform_->channel == Channel::free) return *worker->runner;
+    if (!worker->wide_runner) worker->wide_runner = factory_->make_wide_runner();
+    return *worker->wide_runner;
+}
+
 RunResult Simulator::run(std::span<const uint8_t> device, const Priority& priority, const double* transfer_priority,
                          Timeline* timeline) const {
     check_placement(device);
     check_priority(priority, graph_->num_ops);
-    if (transfer_priority &&
-        has_nan(std::span(transfer_priority, static_cast<size_t>(graph_->num_tensors) * platform_->num_devices)))
-        throw std::invalid_argument("a transfer priority is NaN, which has no place in an order");
+    check_transfer_priority(transfer_priority);
 
     const WorkerLoan worker(*this);
     Ranking& ranking = worker->first;
@@ -137,10 +149,7 @@ RunResult Simulator::run(std::span<const uint8_t> device, const Priority& priori
     const Candidate candidate{device.data(),       ranking.rank.data(),
                               ranking.order.data(), &result.makespan_ns,
                               result.dynamic_peak_bytes.data(), transfer_priority};
-    if (transfer_priority && platform_->num_devices > 1 && platform_->channel != Channel::free)
-        factory_->make_wide_runner()->run(candidate);
-    else
-        worker->runner->run(candidate);
+    runner_for(transfer_priority, worker).run(candidate);
     residents_->bytes(device.data(), platform_->num_devices, result.resident_bytes.data());
     add_busy_times(*graph_, *platform_, device.data(), result);
     return result;
@@ -153,15 +162,17 @@ std::vector<int64_t> Simulator::upward_rank(std::span<const uint8_t> device) con
     return out;
 }
 
-int64_t Simulator::evaluate(const uint8_t* device, const Priority& priority, int64_t* dynamic_peak_bytes,
-                            int64_t* resident_bytes) const {
+int64_t Simulator::evaluate(const uint8_t* device, const Priority& priority, const double* transfer_priority,
+                            int64_t* dynamic_peak_bytes, int64_t* resident_bytes) const {
     check_devices({device, static_cast<size_t>(graph_->num_ops)});
     check_priority(priority, graph_->num_ops);
+    check_transfer_priority(transfer_priority);
     const WorkerLoan worker(*this);
     Ranking& ranking = worker->first;
     worker->rank(*graph_, *platform_, device, priority, ranking);
     int64_t makespan_ns = 0;
-    worker->runner->run({device, ranking.rank.data(), ranking.order.data(), &makespan_ns, dynamic_peak_bytes});
+    runner_for(transfer_priority, worker)
+        .run({device, ranking.rank.data(), ranking.order.data(), &makespan_ns, dynamic_peak_bytes, transfer_priority});
     residents_->bytes(device, platform_->num_devices, resident_bytes);
     return makespan_ns;
 }

@@ -44,9 +44,9 @@ class Simulator {
     RunResult run(std::span<const uint8_t> device, const Priority& priority, const double* transfer_priority,
                   Timeline* timeline) const;
     void run_batch(const Batch& batch, int threads) const;
-    // One candidate of known lengths: returns the makespan; both outputs are [devices].
-    int64_t evaluate(const uint8_t* device, const Priority& priority, int64_t* dynamic_peak_bytes,
-                     int64_t* resident_bytes) const;
+    // One candidate of known lengths: returns the makespan; both outputs are [devices]. transfer_priority may be null.
+    int64_t evaluate(const uint8_t* device, const Priority& priority, const double* transfer_priority,
+                     int64_t* dynamic_peak_bytes, int64_t* resident_bytes) const;
     std::vector<int64_t> upward_rank(std::span<const uint8_t> device) const;
 
    private:
@@ -55,6 +55,8 @@ class Simulator {
     void check_placement(std::span<const uint8_t> device) const;
     void check_devices(std::span<const uint8_t> device) const;
     void check_priority(const Priority& priority, size_t length) const;
+    void check_transfer_priority(const double* transfer_priority) const;
+    CandidateRunner& runner_for(const double* transfer_priority, const WorkerLoan& worker) const;
 
     std::shared_ptr<const Graph> graph_;
     std::unique_ptr<const Platform> platform_;  // does not move: runners refer to it
