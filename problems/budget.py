@@ -126,8 +126,10 @@ class Evaluator(Generic[Solution]):
 
         Args:
             evaluations: How many it spent.
-            curve: Every new best value of its own, with evaluations and seconds since it began.
-            solution: The best of them; needed if its value is better than what is known here.
+            curve: Every new best value of its own among feasible solutions, with evaluations and seconds since it
+                began.
+            solution: The best of them; needed if its value is better than what is known here. Without a feasible one,
+                the best of all.
             began: Our :attr:`seconds` when it began.
 
         Raises:
@@ -139,14 +141,15 @@ class Evaluator(Generic[Solution]):
             self.best_outcome.value if self.best_outcome is not None and self.best_outcome.ok else math.inf
         )
         new = [point for point in curve if point.value < known]
-        if new and solution is not None:
+        if solution is not None and (new or math.isinf(known)):
             outcome = self.problem.evaluate(solution)
-            if outcome.value != new[-1].value:
+            if new and (not outcome.ok or outcome.value != new[-1].value):
                 raise OpgymError(
                     f"a search says {new[-1].value} of a solution worth {outcome.value}; please report it"
                 )
             if outcome.better_than(self.best_outcome):
                 self.best, self.best_outcome = solution, outcome
+                new = new or [CurvePoint(evaluations, self.seconds - began, outcome.value)]
                 self.curve += [
                     CurvePoint(self.evaluations + point.evaluations, began + point.seconds, point.value)
                     for point in new

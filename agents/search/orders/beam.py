@@ -12,8 +12,8 @@ from ....graphs.simulate import core_graph
 from ....problems import Evaluator, Order, SchedulingProblem
 from ...registry import register
 from ...solver import Remark, SchedulingSolver
-from .native import STARTS, evaluate_starts, run_native, target_of
-from .options import at_least
+from ..options import at_least
+from .native import STARTS, evaluate_starts, run_order_search, target_of
 
 #: Pairs that a beam looks at without a budget: some ten seconds.
 _MOST_PAIRS = 10**9
@@ -62,5 +62,5 @@ class Beam(SchedulingSolver):
         [(_, order), *_] = evaluate_starts(problem, evaluator, STARTS, most)
         widths = [width for width in (_NARROW,) if width < self.width] + [self.width]
         search = _core.OrderBeam(core_graph(problem.graph), order, target_of(problem), widths)
-        proven = run_native(problem, evaluator, search, most)
+        proven = run_order_search(evaluator, search, most)
         return Remark(f"width {self.width}", proven)

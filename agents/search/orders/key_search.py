@@ -13,8 +13,9 @@ from ....problems import Evaluator, Order, SchedulingProblem
 from ...heuristics.orders import GreedyFreedBytes
 from ...registry import register
 from ...solver import Remark, SchedulingSolver
-from .native import evaluate_starts, remark, run_native, seed_of, target_of
-from .options import at_least
+from ..native import seed_of
+from ..options import at_least
+from .native import evaluate_starts, remark, run_order_search, target_of
 
 
 @register
@@ -44,5 +45,5 @@ class KeySearch(SchedulingSolver):
     ) -> Remark:
         [(name, order)] = evaluate_starts(problem, evaluator, (GreedyFreedBytes,), self.evaluations)
         search = _core.KeyDescent(core_graph(problem.graph), order, seed_of(rng), target_of(problem))
-        proven = run_native(problem, evaluator, search, self.evaluations)
+        proven = run_order_search(evaluator, search, self.evaluations)
         return remark(name, proven)

@@ -12,8 +12,9 @@ from ....graphs.simulate import core_graph
 from ....problems import Evaluator, Order, SchedulingProblem
 from ...registry import register
 from ...solver import Remark, SchedulingSolver
-from .native import STARTS, evaluate_starts, evaluations_left, remark, run_native, seed_of, target_of
-from .options import at_least, share
+from ..native import evaluations_left, seed_of
+from ..options import at_least, share
+from .native import STARTS, evaluate_starts, remark, run_order_search, target_of
 
 
 @register
@@ -72,5 +73,5 @@ class OrderAnnealing(SchedulingSolver):
                 fits = evaluations_per_second * (evaluator.budget.seconds - evaluator.seconds)
                 search.set_round_length(max(1, min(round_length, int(fits))))
 
-        proven = run_native(problem, evaluator, search, self.evaluations, on_first_call=fit_into_time)
+        proven = run_order_search(evaluator, search, self.evaluations, on_first_call=fit_into_time)
         return remark(starts[0][0], proven)

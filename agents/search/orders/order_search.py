@@ -12,8 +12,9 @@ from ....graphs.simulate import core_graph
 from ....problems import Evaluator, Order, SchedulingProblem
 from ...registry import register
 from ...solver import Remark, SchedulingSolver
-from .native import STARTS, evaluate_starts, remark, run_native, seed_of, target_of
-from .options import at_least
+from ..native import seed_of
+from ..options import at_least
+from .native import STARTS, evaluate_starts, remark, run_order_search, target_of
 
 
 @register
@@ -56,5 +57,5 @@ class OrderSearch(SchedulingSolver):
             self.patience * len(problem.ops),
             self.kick,
         )
-        proven = run_native(problem, evaluator, search, self.evaluations)
+        proven = run_order_search(evaluator, search, self.evaluations)
         return remark(starts[0][0], proven)

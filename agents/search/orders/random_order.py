@@ -12,8 +12,9 @@ from ....graphs.simulate import core_graph
 from ....problems import Evaluator, Order, SchedulingProblem
 from ...registry import register
 from ...solver import Remark, SchedulingSolver
-from .native import run_native, seed_of, target_of
-from .options import at_least
+from ..native import seed_of
+from ..options import at_least
+from .native import run_order_search, target_of
 
 
 @register
@@ -40,5 +41,5 @@ class RandomOrder(SchedulingSolver):
         self, problem: SchedulingProblem, evaluator: Evaluator[Order], rng: np.random.Generator
     ) -> Remark:
         search = _core.RandomOrders(core_graph(problem.graph), seed_of(rng), target_of(problem))
-        proven = run_native(problem, evaluator, search, self.evaluations)
+        proven = run_order_search(evaluator, search, self.evaluations)
         return Remark(f"best of {evaluator.evaluations} orders", proven)

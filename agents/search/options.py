@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ....errors import InvalidProblemError
+from ...errors import InvalidProblemError
 
 
 def at_least(low: int, **options: int) -> None:
