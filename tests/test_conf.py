@@ -1,0 +1,83 @@
+"""Stored settings of agents: what a file may say, and what it can never do."""
+
+import pytest
+
+from opgym import conf
+from opgym.agents import make
+from opgym.errors import InvalidProblemError, UnknownIdError
+
+
+def _file(tmp_path, text):
+    path = tmp_path / "mine.yaml"
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("name", conf.agent_names())
+def test_every_stored_file_makes_a_solver(name):
+    assert conf.agent(name).name in {"brkga"}
+
+
+def test_a_file_names_a_solver_and_its_options(tmp_path):
+    path = _file(
+        tmp_path, "# note\nsolver: order-annealing\noptions:\n  evaluations: 7\n  temperature: 0.5\n"
+    )
+    assert conf.agent(path) == make("order-annealing", evaluations=7, temperature=0.5)
+    assert conf.make_agent(str(path)) == conf.agent(path)
+
+
+def test_options_may_be_left_out(tmp_path):
+    assert conf.agent(_file(tmp_path, "solver: beam\n")) == make("beam")
+
+
+def test_a_solver_goes_by_its_own_name_first():
+    assert conf.make_agent("beam") == make("beam")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "expected `solver: NAME`"),
+        ("- beam", "expected `solver: NAME`"),
+        ("options: {}", "expected `solver: NAME`"),
+        ("solver: beam\n_target_: os.system", "nothing else"),
+        ("solver: [beam]", "the solver is a name"),
+        ("solver: beam\noptions: [1]", "mapping from names"),
+        ("solver: beam\noptions: {1: 2}", "mapping from names"),
+        ("solver: beam\noptions: {width: none}", "width = 'none'"),
+        ("solver: !!python/object/apply:os.getcwd []", "not valid YAML"),
+        ("solver: {", "not valid YAML"),
+        ("solver: " + "[" * 100_000, "nested too deeply"),
+    ],
+)
+def test_anything_else_is_refused(tmp_path, text, message):
+    with pytest.raises(InvalidProblemError, match=message) as error:
+        conf.agent(_file(tmp_path, text))
+    assert "mine.yaml" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("solver: bean", "did you mean beam"),
+        ("solver: beam\noptions: {widht: 3}", "did you mean width"),
+    ],
+)
+def test_unknown_names_get_the_nearest_ones(tmp_path, text, message):
+    with pytest.raises(UnknownIdError, match=message):
+        conf.agent(_file(tmp_path, text))
+
+
+def test_unknown_agents_and_files(tmp_path):
+    with pytest.raises(UnknownIdError, match="order-annealing"):
+        conf.make_agent("order-annealin")
+    with pytest.raises(InvalidProblemError, match="no such file"):
+        conf.agent(tmp_path / "absent.yaml")
+    with pytest.raises(InvalidProblemError, match="cannot be read"):
+        conf.agent(_bytes(tmp_path))
+
+
+def _bytes(tmp_path):
+    path = tmp_path / "bytes.yaml"
+    path.write_bytes(b"\xff\xfe\x00")
+    return path
