@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +94,31 @@ class Known:
             )
         return cls(graph.name, graph.fingerprint, cluster, int(outcome.value), found_by, order, device)
 
+    def row(self) -> dict[str, Any]:
+        """The entry as JSON data."""
+        return {
+            "graph": self.graph,
+            "fingerprint": self.fingerprint,
+            "cluster": self.cluster,
+            "value": self.value,
+            "found_by": self.found_by,
+            "order": self.order.tolist(),
+            "device": self.device.tolist(),
+        }
+
+    @classmethod
+    def from_row(cls, value: Any, where: str = "entry") -> Known:
+        """An entry from JSON data; its value is believed.
+
+        Raises:
+            InvalidSolutionError: It is no entry.
+        """
+        row = Row(value, where, InvalidSolutionError, [field.name for field in fields(cls)])
+        return cls(
+            row.text("graph"), row.text("fingerprint"), row.text("cluster"), row.integer("value", 0, _MOST_BYTES),
+            row.text("found_by"), _whole(row, "order"), _whole(row, "device"),
+        )  # fmt: skip
+
 
 class BestKnown:
     """Best-known solutions by graph and cluster."""
@@ -111,7 +136,11 @@ class BestKnown:
     def get(self, problem: Problem) -> Known | None:
         """What is known of a problem; another graph of the same name is another problem."""
         cluster = problem.cluster.name if isinstance(problem, PlacementProblem) else ""
-        return self._entries.get((problem.graph.fingerprint, cluster))
+        return self.entry(problem.graph.fingerprint, cluster)
+
+    def entry(self, fingerprint: str, cluster: str = "") -> Known | None:
+        """What is known of the graph with a fingerprint."""
+        return self._entries.get((fingerprint, cluster))
 
     def offer(self, known: Known) -> bool:
         """Keeps an entry if it is new or better; whether it is."""
@@ -128,7 +157,7 @@ class BestKnown:
             OSError: The folder is missing or not writable, or the disk is full; ``path`` is as it was before.
         """
         head = f'{{"format": "{FORMAT}", "version": {VERSION}, "entries": ['
-        lines = ",\n".join(json.dumps(_row(known), separators=(",", ":")) for known in self)
+        lines = ",\n".join(json.dumps(known.row(), separators=(",", ":")) for known in self)
         write_text(path, f"{head}\n{lines}\n]}}\n")
 
     @classmethod
@@ -151,38 +180,13 @@ class BestKnown:
                 f"expected {FORMAT!r}, version {VERSION}"
             )
         for i, value in enumerate(document.rows("entries", _MOST_ENTRIES)):
-            known.offer(_known(value, f"{path}: entry {i}"))
+            known.offer(Known.from_row(value, f"{path}: entry {i}"))
         return known
 
 
 def packaged_best_known() -> BestKnown:
     """What comes with opgym."""
     return BestKnown.load(PACKAGED)
-
-
-def _row(known: Known) -> dict[str, Any]:
-    return {
-        "graph": known.graph,
-        "fingerprint": known.fingerprint,
-        "cluster": known.cluster,
-        "value": known.value,
-        "found_by": known.found_by,
-        "order": known.order.tolist(),
-        "device": known.device.tolist(),
-    }
-
-
-def _known(value: Any, where: str) -> Known:
-    row = Row(
-        value,
-        where,
-        InvalidSolutionError,
-        ("graph", "fingerprint", "cluster", "value", "found_by", "order", "device"),
-    )
-    return Known(
-        row.text("graph"), row.text("fingerprint"), row.text("cluster"),
-        row.integer("value", 0, _MOST_BYTES), row.text("found_by"), _whole(row, "order"), _whole(row, "device"),
-    )  # fmt: skip
 
 
 def _whole(row: Row, key: str) -> NDArray[np.int64]:

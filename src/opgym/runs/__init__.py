@@ -1,0 +1,1 @@
+"""Whole experiments: figures of the documentation, each made again by one command."""

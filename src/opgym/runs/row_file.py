@@ -1,0 +1,56 @@
+"""Rows of a long run in a file, one JSON object a line, so that an interrupted run goes on where it was."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..errors import ImportFailedError
+
+
+class RowFile:
+    """An append-only file of rows.
+
+    A row is written with one call and then synchronised, so after a crash at most the last line is incomplete;
+    it is cut off when the file is opened again. Without a path nothing is stored.
+
+    Args:
+        path: The file; made if absent.
+
+    Raises:
+        ImportFailedError: A complete line is no JSON object.
+        OSError: It cannot be read or written.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self.rows: list[dict[str, Any]] = []
+        if path is None or not path.exists():
+            return
+        data = path.read_bytes()
+        whole = data[: data.rfind(b"\n") + 1]
+        if len(whole) < len(data):
+            with path.open("r+b") as file:
+                file.truncate(len(whole))
+        for number, line in enumerate(whole.splitlines(), 1):
+            try:
+                row = json.loads(line)
+            except ValueError:
+                row = None
+            if not isinstance(row, dict):
+                raise ImportFailedError(f"{path}:{number}: no row of an earlier run; move the file away")
+            self.rows.append(row)
+
+    def append(self, row: Mapping[str, Any]) -> None:
+        """Adds a row, also to :attr:`rows`."""
+        line = json.dumps(row, allow_nan=False) + "\n"
+        self.rows.append(json.loads(line))
+        if self._path is None:
+            return
+        with self._path.open("ab") as file:
+            file.write(line.encode())
+            file.flush()
+            os.fsync(file.fileno())
