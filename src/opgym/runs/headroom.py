@@ -247,9 +247,7 @@ def _table(devices: int, rows: Sequence[Mapping[str, Any]], known: BestKnown) ->
                 "family": family,
                 "graphs": len(of_family),
                 "headroom": asdict(mean(partial(_best_values, known))),
-                "gains": {
-                    name: _as_dict(mean(lambda row, name=name: row["values"][name])) for name in others
-                },
+                "gains": {name: asdict(mean(partial(_values, name))) for name in others},
                 "found_best": _shares(of_family, known),
                 "first_study": {
                     name: by_family[family]
