@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from ..errors import OpgymError
-from . import INTERRUPTED, benchmark, check, import_model, info, listings, place
+from . import INTERRUPTED, benchmark, check, import_model, info, listings, place, reproduce
 from .console import complain
 
 #: Exit codes: bad input; output that cannot be written, or a solver that broke; nobody reads the output.
@@ -84,6 +84,7 @@ app.command("import")(import_model.import_model)
 app.command("solvers")(listings.solvers)
 app.add_typer(listings.datasets_app, name="datasets")
 app.add_typer(benchmark.benchmark_app, name="benchmark")
+app.add_typer(reproduce.reproduce_app, name="reproduce")
 app.command("info")(info.info)
 
 
