@@ -7,6 +7,8 @@ void bind_benchmark(nb::module_& m);
 void bind_simulator(nb::module_& m);
 void bind_order_peak(nb::module_& m);
 void bind_order_search(nb::module_& m);
+void bind_order_program(nb::module_& m);
+void bind_key_search(nb::module_& m);
 void bind_list_scheduling(nb::module_& m);
 void bind_contiguous(nb::module_& m);
 
@@ -18,6 +20,8 @@ NB_MODULE(_core, m) {
     bind_simulator(m);
     bind_order_peak(m);
     bind_order_search(m);
+    bind_order_program(m);
+    bind_key_search(m);
     bind_list_scheduling(m);
     bind_contiguous(m);
 }

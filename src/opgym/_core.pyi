@@ -186,6 +186,67 @@ class OrderDescent(OrderSearch):
 
     def __init__(self, graph: Graph, order: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], seed: int, target: int, patience: int, kick: int) -> None: ...
 
+def xp_least(arg: Graph, /) -> list[int]: ...
+
+def xp_decide(arg0: Graph, arg1: int, arg2: bool, arg3: bool, arg4: int, /) -> tuple[int, int, float, float, int, int, list[int]]: ...
+
+class KeyDecoder:
+    """Keys in [0, 1] as a placement with priorities."""
+
+    def __init__(self, simulator: Simulator, objective: int, unit: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], allowed: Annotated[NDArray[numpy.bool_], dict(shape=(None, None), order='C', device='cpu', writable=False)], transfer_tensor: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], capacity_bytes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    @property
+    def num_genes(self) -> int: ...
+
+    def decode(self, keys: NDArray[numpy.float32]) -> tuple[NDArray[numpy.uint8], NDArray[numpy.float32], NDArray[numpy.float64]]:
+        """
+        Device and priority of each op, and priority of each (tensor, device), flat; empty without such keys.
+        """
+
+    def evaluate(self, keys: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[float, int]:
+        """Overflow share (0: it fits) and value."""
+
+class KeySearch:
+    """A search over keys that goes on where the last call left it."""
+
+    def run(self, evaluations: int, seconds: float) -> int:
+        """
+        Spends up to this many evaluations within a time; returns how many it spent.
+        """
+
+    @property
+    def over(self) -> bool:
+        """Whether there is nothing left to do."""
+
+    @property
+    def proven(self) -> bool:
+        """Whether nothing better can exist."""
+
+    @property
+    def best_keys(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C')]: ...
+
+    @property
+    def improvements(self) -> list[tuple[int, float, float, int]]:
+        """
+        New bests of the last call: (evaluations and seconds since it began, overflow share, value).
+        """
+
+class Brkga(KeySearch):
+    """The biased random-key genetic algorithm."""
+
+    def __init__(self, decoder: KeyDecoder, seed: int, target: tuple[float, int], *, population: int, elites: int, mutants: int, bias: float, populations: int, exchange_every: int, exchanged: int, restart_after: int, threads: int, starts: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], initial: tuple[Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], float] | None, mutant: tuple[Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], float] | None, inherit: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None) -> None: ...
+
+    @property
+    def generation(self) -> int:
+        """Complete generations."""
+
+class KeyAnnealing(KeySearch):
+    """Simulated annealing on (device, priority) pairs."""
+
+    def __init__(self, decoder: KeyDecoder, keys: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], seed: int, target: tuple[float, int], temperature: float, length: int) -> None: ...
+
+    def set_length(self, evaluations: int) -> None: ...
+
 class Plan:
     """What a list scheduler decided, and what it expects."""
 

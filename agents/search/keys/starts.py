@@ -1,0 +1,67 @@
+"""Solutions of other solvers, from which searches over keys start."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ....problems import Budget, CurvePoint, Evaluator, Order, Placement
+from ...registry import solver_class
+from ..native import NativeSearch, evaluations_left, run_native
+from .encoding import KeyEncoding
+
+KeyEvaluator = Evaluator[Any]
+
+
+def evaluate_starts(
+    encoding: KeyEncoding,
+    evaluator: KeyEvaluator,
+    names: Sequence[str],
+    rng: np.random.Generator,
+    default: int,
+) -> list[tuple[str, Placement | Order]]:
+    """Runs solvers within the budget; their names and solutions, best first.
+
+    Args:
+        encoding: Of the problem.
+        evaluator: Counts what they spend.
+        names: Of solvers; one that does not apply to the problem is left out.
+        rng: For those that draw.
+        default: Evaluations where the budget states no limit.
+    """
+    problem: Any = encoding.problem
+    found: list[tuple[tuple[int, float, float], str, Placement | Order]] = []
+    for name in names:
+        solver = solver_class(name)()
+        left = evaluations_left(evaluator, default)
+        if evaluator.exhausted or left == 0:
+            break
+        if solver.skip_reason(problem) is not None:
+            continue
+        began, seconds = evaluator.seconds, evaluator.budget.seconds
+        own: KeyEvaluator = Evaluator(
+            problem, Budget(left, None if seconds is None else max(0.0, seconds - began))
+        )
+        solver._search(problem, own, rng)
+        feasible = [p for p in own.curve if own.best_outcome is not None and own.best_outcome.ok]
+        evaluator.account(own.evaluations, feasible[-1:], own.best, began)
+        if own.best is not None and own.best_outcome is not None:
+            found.append((own.best_outcome.sort_key, name, own.best))
+    found.sort(key=lambda row: row[0])
+    return [(name, solution) for _, name, solution in found]
+
+
+def run_key_search(
+    encoding: KeyEncoding, evaluator: KeyEvaluator, search: Any, default: int, **options: Any
+) -> bool:
+    """:func:`~agents.search.native.run_native` for searches over keys."""
+
+    def found() -> tuple[list[CurvePoint], Placement | Order | None]:
+        new = search.improvements
+        curve = [CurvePoint(n, at, float(value)) for n, at, overflow, value in new if overflow <= 0]
+        return curve, encoding.decode(search.best_keys) if new else None
+
+    native: NativeSearch = search
+    return run_native(evaluator, native, default, found, **options)
