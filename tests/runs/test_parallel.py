@@ -1,0 +1,40 @@
+"""Tasks on several processes: the order of results, errors, and early ends."""
+
+import math
+import os
+
+import pytest
+
+from opgym.errors import InvalidProblemError
+from opgym.runs.parallel import in_order
+
+#: Evaluated in the workers, which cannot import this file: the first task ends last.
+_TASK = "(__import__('time').sleep({}), {}, __import__('os').getpid())[1:]"
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_results_come_in_the_order_of_tasks(workers):
+    tasks = [_TASK.format(0.2 if number == 0 else 0, number) for number in range(6)]
+    results = list(in_order(eval, tasks, workers))
+    assert [number for number, _ in results] == list(range(6))
+    assert (os.getpid() in {pid for _, pid in results}) == (workers == 1)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_error_of_a_task_arrives(workers):
+    results = in_order(math.sqrt, [4.0, -1.0, 9.0], workers)
+    assert next(results) == 2.0
+    with pytest.raises(ValueError, match="math domain"):
+        next(results)
+
+
+def test_one_may_stop_reading():
+    results = in_order(math.sqrt, [4.0] * 50, 2)
+    assert next(results) == 2.0
+    results.close()
+
+
+def test_no_tasks_and_no_workers():
+    assert list(in_order(math.sqrt, [], 2)) == []
+    with pytest.raises(InvalidProblemError, match="0 workers"):
+        next(in_order(math.sqrt, [1.0], 0))
