@@ -12,8 +12,10 @@ from ..errors import OpgymError, UnknownIdError, unknown_id
 from ..problems import PlacementProblem
 from .solver import Solver
 
+#: The family of solvers that prove what they claim, and may take long.
+EXACT = "exact"
 #: Modules that register our own solvers when they are imported.
-_FAMILIES = ("heuristics", "exact", "search")
+_FAMILIES = ("heuristics", EXACT, "search")
 ENTRY_POINT_GROUP = "opgym.solvers"
 
 AnySolver = Solver[Any, Any]
@@ -52,13 +54,18 @@ def names(problem_type: type[Any] = PlacementProblem) -> list[str]:
     """Names of the solvers of one type of problem: cheap ones first, those of other packages last."""
     _load_all()
     found = [name for name, solver in _registry.items() if issubclass(problem_type, solver.problem_types)]
-    return sorted(found, key=lambda name: _family(_registry[name]))
+    order = [*_FAMILIES, ""]  # who imported which family first must not change the order of tables
+    return sorted(found, key=lambda name: order.index(family(name)))
 
 
-def _family(solver: type[AnySolver]) -> int:
-    """Position of a solver's family; who imported which family first must not change the order of tables."""
-    ours = [f"{__package__}.{family}" for family in _FAMILIES]
-    return next((i for i, family in enumerate(ours) if solver.__module__.startswith(f"{family}.")), len(ours))
+def family(name: str) -> str:
+    """Where a solver belongs: ``"heuristics"``, ``"exact"`` or ``"search"``; ``""`` for one of another package.
+
+    Raises:
+        UnknownIdError: With the nearest names.
+    """
+    module = solver_class(name).__module__
+    return next((f for f in _FAMILIES if module.startswith(f"{__package__}.{f}.")), "")
 
 
 def solver_class(name: str) -> type[AnySolver]:

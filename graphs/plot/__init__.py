@@ -1,8 +1,10 @@
-"""Pictures of timelines.
+"""Pictures of timelines and of the memory of orders.
 
 They need matplotlib (``pip install 'opgym[plot]'``), which is imported when a picture is drawn, not before.
 """
 
-from .timeline import FORMATS, plot_timeline, require_picture_path
+from .files import FORMATS, require_picture_path
+from .orders import OrderCurve, plot_orders
+from .timeline import plot_timeline
 
-__all__ = ["FORMATS", "plot_timeline", "require_picture_path"]
+__all__ = ["FORMATS", "OrderCurve", "plot_orders", "plot_timeline", "require_picture_path"]

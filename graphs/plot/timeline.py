@@ -5,13 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...errors import MissingExtraError, OpgymError
-from ..atomic import atomic_write
 from ..cluster import Cluster
 from ..graph import Graph
 from ..lanes import lanes
@@ -19,6 +16,7 @@ from ..simulate import Timeline
 from ..units import format_bytes, format_ns
 from . import layout
 from .bars import draw_lanes, lane_positions
+from .files import drawn
 from .memory import draw_memory
 from .palette import Palette, palette
 
@@ -26,22 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Suffixes of picture files.
-FORMATS = (".svg", ".png", ".pdf")
 _SWATCH = 0.11
-
-
-def require_picture_path(path: str | os.PathLike[str]) -> None:
-    """Refuses what :func:`plot_timeline` could not write, before any work is done.
-
-    Raises:
-        OpgymError: The suffix names no picture format.
-        MissingExtraError: matplotlib is not installed.
-    """
-    if Path(path).suffix.lower() not in FORMATS:
-        expected = ", ".join(FORMATS)
-        raise OpgymError(f"picture {os.fspath(path)!r}; expected a name that ends in one of {expected}")
-    _import_matplotlib()
 
 
 def plot_timeline(
@@ -72,27 +55,7 @@ def plot_timeline(
         OpgymError: The suffix names no picture format.
         MissingExtraError: matplotlib is not installed.
     """
-    if path is not None:
-        require_picture_path(path)
-    matplotlib = _import_matplotlib()
-    with matplotlib.rc_context(layout.STYLE):
-        figure = _draw(graph, cluster, timeline, title)
-        if path is not None:
-            kind = Path(path).suffix.lower()[1:]
-            stamp = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {"Software": None}}[kind]
-            with atomic_write(path) as f:
-                figure.savefig(f, format=kind, dpi=200, metadata=stamp)
-    return figure
-
-
-def _import_matplotlib() -> Any:
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise MissingExtraError(
-            "a picture of a timeline needs matplotlib, which is not installed; run: pip install 'opgym[plot]'"
-        ) from error
-    return matplotlib
+    return drawn(path, lambda: _draw(graph, cluster, timeline, title))
 
 
 def _draw(graph: Graph, cluster: Cluster, timeline: Timeline, title: str | None) -> Figure:

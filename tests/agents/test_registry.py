@@ -61,11 +61,21 @@ def test_our_solvers_are_known_by_their_names():
 
 def test_a_solver_of_another_package_registers(installed):
     installed(theirs=f"{__name__}:EverythingOnDevice")
-    assert "everything-on-device" in agents.names()
+    assert agents.names()[-1] == "everything-on-device"
+    assert registry.family("everything-on-device") == ""
     result = agents.make("everything-on-device", device=1).solve(EDGE_CASES["no_edges"]("step_time"))
     assert result.solver == "everything-on-device"
     assert result.solution.device.tolist() == [1] * 5
     assert (result.outcome.value, result.note) == (15, "as told")
+
+
+def test_a_solver_has_the_family_of_its_folder():
+    families = {name: registry.family(name) for name in ("metis", "post-order", "dp", "annealing", "beam")}
+    assert families == {
+        "metis": "heuristics", "post-order": "heuristics", "dp": registry.EXACT, "annealing": "search", "beam": "search",
+    }  # fmt: skip
+    with pytest.raises(UnknownIdError):
+        registry.family("no-such-solver")
 
 
 def test_what_is_no_solver_is_refused(installed):

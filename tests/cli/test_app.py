@@ -19,6 +19,7 @@ from .conftest import Run
 
 COMMANDS = (
     ("place",),
+    ("schedule",),
     ("check",),
     ("import",),
     ("solvers",),
@@ -82,6 +83,8 @@ print(*(name for name in heavy if name in sys.modules))
         (("place", "m", "--seconds", "-1"), "'--seconds'"),
         (("place", "m", "--evaluations", "0"), "'--evaluations'"),
         (("place", "m", "--seed", "-1"), "'--seed'"),
+        (("schedule",), "Missing argument 'MODEL'"),
+        (("schedule", "m", "--evaluations", "0"), "'--evaluations'"),
         (("check", "m"), "Missing argument 'SOLUTION'"),
         (("datasets", "lst"), "Did you mean 'list'?"),
     ],

@@ -10,6 +10,7 @@ import pytest
 
 from opgym import agents, datasets
 from opgym.cli.info import installation
+from opgym.problems import SchedulingProblem
 
 from .conftest import Run
 
@@ -44,7 +45,13 @@ def test_info_names_the_machine(rows: Callable[..., Any]) -> None:
 
 def test_solvers(rows: Callable[..., Any], opgym: Run) -> None:
     found = rows("solvers")
-    assert [row["name"] for row in found] == agents.names()
+    placers, schedulers = agents.names(), agents.names(SchedulingProblem)
+    assert [row["name"] for row in found] == [*placers, *(name for name in schedulers if name not in placers)]
+    by_name = {row["name"]: row for row in found}
+    assert {name for name, row in by_name.items() if "placement" in row["problems"]} == set(placers)
+    assert {name for name, row in by_name.items() if "order" in row["problems"]} == set(schedulers)
+    assert by_name["post-order"]["objectives"] == []
+    assert by_name["dp"]["objectives"] == ["max_load"]
     annealing = next(row for row in found if row["name"] == "annealing")
     assert annealing["anytime"] is True
     assert "step_time" in annealing["objectives"]

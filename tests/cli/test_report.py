@@ -108,7 +108,7 @@ def test_an_infeasible_row_has_no_value() -> None:
     ],
 )
 def test_peaks(spec: str, peaks: list[int], text: str) -> None:
-    assert peaks_text(peaks, problem(spec)) == text
+    assert peaks_text(peaks, Cluster.parse(spec).device_names) == text
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from ..errors import OpgymError
-from . import INTERRUPTED, benchmark, check, import_model, info, listings, place, reproduce
+from . import INTERRUPTED, benchmark, check, import_model, info, listings, place, reproduce, schedule
 from .console import complain
 
 #: Exit codes: bad input; output that cannot be written, or a solver that broke; nobody reads the output.
@@ -75,10 +75,11 @@ def root(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Place computation graphs on devices, and see how far every method is from a bound."""
+    """Place computation graphs on devices, order their ops, and see how far every method is from a bound."""
 
 
 app.command("place")(place.place)
+app.command("schedule")(schedule.schedule)
 app.command("check")(check.check)
 app.command("import")(import_model.import_model)
 app.command("solvers")(listings.solvers)

@@ -24,7 +24,9 @@ from .problem import (
 )
 
 if TYPE_CHECKING:
-    from ..problems import PlacementProblem
+    from collections.abc import Sequence
+
+    from ..problems import Order, Placement, PlacementProblem, SchedulingProblem
 
 
 def check(
@@ -33,7 +35,9 @@ def check(
     ],
     solution: Annotated[
         Path,
-        typer.Argument(metavar="SOLUTION", help="A solution file of opgym, or a dnn-partitioning split."),
+        typer.Argument(
+            metavar="SOLUTION", help="A file of opgym place or schedule, or a dnn-partitioning split."
+        ),
     ],
     dim: DimOption = None,
     cluster: ClusterOption = None,
@@ -53,29 +57,71 @@ def check(
     ```sh
     opgym place model.onnx --cluster 4xV100 --out best.json
     opgym check model.onnx best.json
+    opgym check onnx-light/shufflenet order.json
     opgym check bert24_inference.json bert24_inference_expert.json --objective max_load
     ```
 
     The solution is evaluated by code of its own, apart from what solvers use; cluster and objective are
-    those it was made for unless options say otherwise. --json prints one object of {value, unit, verdict,
+    those it was made for unless options say otherwise. An order is judged by its dynamic peak of memory on one
+    device, resident bytes apart. --json prints one object of {value, unit, verdict,
     objective, bound, ratio_to_bound, details}. The exit code is 0 whatever the verdict, and 2 if one of
     the files cannot be read or they do not belong together.
     """
-    from ..graphs.units import format_value
-    from ..problems.checker import check as recompute
-    from ..problems.solution_file import load_with_problem
-    from .report import plain_value, ratio_to_bound
+    from ..problems.solution_file import ORDER_FORMAT, load, load_with_problem
 
     imported = ImportChoices(dim, subgraphs, trust, shape, flops).read(problem)
-    stated = _stated(solution)
+    document = _read(solution)
+    if document.get("format") == ORDER_FORMAT:
+        from ..problems import SchedulingProblem
+
+        _refuse_placement_options(solution, cluster, objective, micro_batches, schedule)
+        order_problem = SchedulingProblem(imported.graph)
+        _report(order_problem, load(solution, order_problem), "dynamic_peak", ("the device",), as_json)
+        return
+    stated = _stated(document)
     if imported.cluster is None:
         cluster = cluster or stated.get("cluster")
     aim = objective or stated.get("objective")
     if aim == stated.get("objective") and micro_batches is None:
         micro_batches, schedule = stated.get("micro_batches"), schedule or stated.get("schedule")
     posed, placement = load_with_problem(solution, pose(imported, cluster, aim, micro_batches, schedule))
-    outcome = recompute(posed, placement)
-    bound = posed.lower_bound()
+    _report(posed, placement, posed.objective.value, posed.cluster.device_names, as_json)
+
+
+def _refuse_placement_options(
+    solution: Path,
+    cluster: str | None,
+    objective: str | None,
+    micro_batches: int | None,
+    schedule: str | None,
+) -> None:
+    """An order is judged on one device, by one objective."""
+    options = {
+        "--cluster": cluster,
+        "--objective": objective,
+        "--micro-batches": micro_batches,
+        "--schedule": schedule,
+    }
+    for option, value in options.items():
+        if value is not None:
+            message = f"belongs to placements; {solution} holds an order for one device"
+            raise typer.BadParameter(message, param_hint=option)
+
+
+def _report(
+    problem: PlacementProblem | SchedulingProblem,
+    solution: Placement | Order,
+    objective: str,
+    device_names: Sequence[str],
+    as_json: bool,
+) -> None:
+    """Recomputes and prints."""
+    from ..graphs.units import format_value
+    from ..problems.checker import check as recompute
+    from .report import plain_value, ratio_to_bound
+
+    outcome = recompute(problem, solution)  # type: ignore[arg-type]  # they belong together
+    bound = problem.lower_bound()
     ratio = ratio_to_bound(outcome, bound)
     if as_json:
         print_json(
@@ -83,7 +129,7 @@ def check(
                 "value": plain_value(outcome.value, outcome.unit),
                 "unit": outcome.unit,
                 "verdict": outcome.verdict.value,
-                "objective": posed.objective.value,
+                "objective": objective,
                 "bound": bound.value,
                 "ratio_to_bound": ratio,
                 "details": outcome.details,
@@ -94,12 +140,12 @@ def check(
     style = "bold green" if outcome.ok else "bold red"
     console.print(outcome.verdict.value, style=style, end="  ")
     beside = "" if ratio is None else f", {ratio:.3f} times the lower bound ({bound.name})"
-    console.print(f"{posed.objective.value} {format_value(outcome.value, outcome.unit)}{beside}")
+    console.print(f"{objective} {format_value(outcome.value, outcome.unit)}{beside}")
     for key, value in outcome.details.items():
-        console.print(_detail(key, value, posed), style="dim")
+        console.print(_detail(key, value, device_names), style="dim")
 
 
-def _detail(key: str, value: Any, problem: PlacementProblem) -> str:
+def _detail(key: str, value: Any, device_names: Sequence[str]) -> str:
     """A detail of the outcome for people; the unit is the last word of its name."""
     from ..graphs.units import format_value
     from .report import peaks_text, values_text
@@ -107,21 +153,27 @@ def _detail(key: str, value: Any, problem: PlacementProblem) -> str:
     *words, unit = key.split("_")
     name = " ".join(words)
     if key == "peak_bytes":
-        return f"peak memory: {peaks_text(value, problem)}"
+        return f"peak memory: {peaks_text(value, device_names)}"
     if unit in ("ns", "ms", "bytes"):
         texts = values_text(value, unit) if isinstance(value, list) else [format_value(value, unit)]
         return f"{name}: {' / '.join(texts)}"
     return f"{name} {unit}: {value}"
 
 
-def _stated(solution: Path) -> dict[str, Any]:
-    """Cluster, objective and pipeline that a solution file of ours was made for; splits name none."""
+def _read(solution: Path) -> dict[str, Any]:
+    """The JSON of a solution file, as far as it is an object."""
     from ..errors import InvalidSolutionError
     from ..graphs.closed_json import read_json
-    from ..problems.solution_file import FORMAT
 
     document = read_json(solution, InvalidSolutionError, "a solution file or a dnn-partitioning split")
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
+    return document if isinstance(document, dict) else {}
+
+
+def _stated(document: dict[str, Any]) -> dict[str, Any]:
+    """Cluster, objective and pipeline that a placement file of ours was made for; splits name none."""
+    from ..problems.solution_file import FORMAT
+
+    if document.get("format") != FORMAT:
         return {}
     pipeline = document.get("pipeline")
     rows = document | (pipeline if isinstance(pipeline, dict) else {})

@@ -13,7 +13,7 @@ datasets_app = typer.Typer(no_args_is_help=True, help="Graphs that can be named 
 
 
 def solvers(as_json: JsonOption = False) -> None:
-    """List the solvers: what each does, and for which objectives.
+    """List the solvers: what each does, and for which problems and objectives.
 
     Example:
 
@@ -21,32 +21,48 @@ def solvers(as_json: JsonOption = False) -> None:
     opgym solvers --json
     ```
 
-    --json prints a list of {name, summary, objectives, anytime}; an anytime solver improves until its
-    budget is spent. Packages register more under the entry-point group "opgym.solvers".
+    Solvers of placements are for opgym place, those of orders for opgym schedule.
+
+    --json prints a list of {name, summary, problems, objectives, anytime}; problems are "placement" and
+    "order", objectives those of placements, and an anytime solver improves until its budget is spent.
+    Packages register more under the entry-point group "opgym.solvers".
     """
     from ..agents.registry import names, solver_class
-    from ..problems import Objective
+    from ..problems import Objective, PlacementProblem, SchedulingProblem
 
+    problems = {"placement": names(PlacementProblem), "order": names(SchedulingProblem)}
     rows: list[dict[str, Any]] = [
         {
             "name": name,
             "summary": solver_class(name).summary,
-            "objectives": [o.value for o in Objective if o in getattr(solver_class(name), "objectives", ())],
+            "problems": [problem for problem, solvers in problems.items() if name in solvers],
+            "objectives": [
+                objective.value
+                for objective in Objective
+                if name in problems["placement"]
+                and objective in getattr(solver_class(name), "objectives", ())
+            ],
             "anytime": solver_class(name).anytime,
         }
-        for name in names()
+        for name in dict.fromkeys(name for solvers in problems.values() for name in solvers)
     ]
     if as_json:
         print_json(rows)
         return
-    grid = new_table({"solver": "left", "what it does": "wrap", "objectives": "wrap", "stops": "left"})
+    grid = new_table({"solver": "left", "what it does": "wrap", "decides": "wrap", "stops": "left"})
     for row in rows:
-        everything = len(row["objectives"]) == len(Objective)
-        objectives = "all" if everything else ", ".join(row["objectives"])
         grid.add_row(
-            row["name"], row["summary"], objectives, "at its budget" if row["anytime"] else "by itself"
+            row["name"], row["summary"], _decides(row), "at its budget" if row["anytime"] else "by itself"
         )
     show(grid)
+
+
+def _decides(row: dict[str, Any]) -> str:
+    """Problems of a solver, with the objectives where it cannot do all."""
+    from ..problems import Objective
+
+    every = len(row["objectives"]) in (0, len(Objective))
+    return ", ".join(row["problems"]) + ("" if every else f": {', '.join(row['objectives'])}")
 
 
 @datasets_app.command("list")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .console import complain, note, print_json, show, stdout
+from .console import note, print_json, stdout
 from .problem import (
     ClusterOption,
     DimOption,
@@ -24,7 +24,7 @@ from .problem import (
     TrustOption,
     pose,
 )
-from .targets import require_distinct, require_folder, require_writable
+from .targets import require_files, require_folder
 
 if TYPE_CHECKING:
     from ..agents import Result
@@ -104,59 +104,38 @@ def place(
     the verdict.
     """
     from ..agents import make, names
-    from ..errors import InvalidProblemError
-    from .report import conclusions, json_row, ranked, table
-    from .solving import solve_all
+    from .report import conclusions, json_row, ranked, show_results, table
+    from .solving import solve_and_tell
 
     chosen = list(dict.fromkeys(solver)) if solver else names()
     for name in chosen:
         make(name)  # an unknown name is refused before the model is read
-    _require_targets(out, export, trace, plot)
+    _require_targets(model, out, export, trace, plot)
     imported = ImportChoices(dim, subgraphs, trust, shape, flops).read(model)
     problem = pose(imported, cluster, objective, micro_batches, schedule)
     bound = problem.lower_bound()
     show_progress = not as_json and sys.stderr.isatty()
-    solved = solve_all(
+    solved = solve_and_tell(
         problem, chosen, seconds=seconds, evaluations=evaluations, seed=seed, show_progress=show_progress
     )
-    for name, reason in solved.skipped:
-        note(f"skipped {name}: {reason}")
-    for name, reason in solved.broken:
-        complain(f"solver {name} failed: {reason}")
-    if not solved.results:
-        if solved.broken:
-            raise typer.Exit(1)
-        raise InvalidProblemError(
-            f"no solver applies: tried {', '.join(chosen)} for {problem.objective.value}; see: opgym solvers"
-        )
     results = ranked(solved.results)
     written = _write(results[0], problem, imported, model, out, export, trace, plot)
     if as_json:
         print_json([json_row(result, bound) for result in results])
     else:
-        console = stdout()
-        show(table(results, problem, bound, narrow=console.width < NARROW))
-        for sentence in conclusions(results, problem, bound):
-            console.print(sentence)
-        for result in results:
-            if result.note:
-                console.print(f"{result.solver}: {result.note}", style="dim")
+        grid = table(results, problem, bound, narrow=stdout().width < NARROW)
+        show_results(results, grid, conclusions(results, problem, bound))
     for path in written:
         note(f"wrote {path}")
     if solved.broken:
         raise typer.Exit(1)
 
 
-def _require_targets(out: Path | None, export: Path | None, trace: Path | None, plot: Path | None) -> None:
+def _require_targets(
+    model: str, out: Path | None, export: Path | None, trace: Path | None, plot: Path | None
+) -> None:
     """Refuses what could not be written, before any solver runs."""
-    require_distinct({"--out": out, "--trace": trace, "--plot": plot})
-    if plot is not None:
-        from ..graphs.plot import require_picture_path
-
-        require_picture_path(plot)
-    for option, path in (("--out", out), ("--trace", trace), ("--plot", plot)):
-        if path is not None:
-            require_writable(path, option)
+    require_files(model, {"--out": out, "--trace": trace, "--plot": plot})
     if export is not None:
         require_folder(export, "--export")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..graphs.units import format_bytes, format_value, size_unit, value_unit
 from ..outcome import Outcome, Verdict
-from .console import new_table
+from .console import new_table, show, stdout
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -22,7 +22,7 @@ NEGLIGIBLE = 0.01
 MOST_PEAKS = 8
 
 
-def ranked(results: Sequence[Result[Placement]]) -> list[Result[Placement]]:
+def ranked(results: Sequence[Result[Any]]) -> list[Result[Any]]:
     """Best first; of equal ones the cheaper solver, which ran first."""
     return sorted(results, key=lambda result: result.outcome.sort_key)
 
@@ -39,7 +39,7 @@ def plain_value(value: float, unit: str) -> float | int | None:
     return int(value) if unit in ("ns", "bytes") else value
 
 
-def json_row(result: Result[Placement], bound: Bound) -> dict[str, Any]:
+def json_row(result: Result[Any], bound: Bound) -> dict[str, Any]:
     """One solver's result as plain data."""
     outcome = result.outcome
     return {
@@ -55,6 +55,22 @@ def json_row(result: Result[Placement], bound: Bound) -> dict[str, Any]:
         "proven_optimal": result.proven_optimal,
         "note": result.note,
     }
+
+
+def show_results(results: Sequence[Result[Any]], grid: Table, sentences: Sequence[str]) -> None:
+    """Prints the table, what to conclude from it, and what solvers remark."""
+    show(grid)
+    console = stdout()
+    for sentence in sentences:
+        console.print(sentence)
+    for result in results:
+        if result.note:
+            console.print(f"{result.solver}: {result.note}", style="dim")
+
+
+def row_style(position: int, outcome: Outcome) -> str:
+    """Style of the row at a position of the ranking."""
+    return "red" if not outcome.ok else "bold green" if position == 0 else ""
 
 
 def table(
@@ -96,13 +112,12 @@ def table(
             "value": value,
             "x bound": "-" if ratio is None else f"{ratio:.3f}",
             "largest peak": "-" if peaks is None else format_bytes(max(peaks)),
-            "peak memory per device": peaks_text(peaks, problem),
+            "peak memory per device": peaks_text(peaks, problem.cluster.device_names),
             "verdict": outcome.verdict.value + (", optimal" if outcome.ok and result.proven_optimal else ""),
             "evaluations": f"{result.evaluations:,}",
             "seconds": f"{result.seconds:.2f}",
         }
-        style = "bold green" if position == 0 and outcome.ok else "" if outcome.ok else "red"
-        grid.add_row(*(cells[column] for column in columns), style=style)
+        grid.add_row(*(cells[column] for column in columns), style=row_style(position, outcome))
     return grid
 
 
@@ -112,14 +127,14 @@ def values_text(values: Sequence[float], unit: str) -> list[str]:
     return [f"{value / scale:,.3f} {name}" if math.isfinite(value) else "-" for value in values]
 
 
-def peaks_text(peak_bytes: Sequence[int] | None, problem: PlacementProblem) -> str:
+def peaks_text(peak_bytes: Sequence[int] | None, device_names: Sequence[str]) -> str:
     """Peak memory of each device in one unit, e.g. ``"412 / 388 / 0 / 0 MiB"``."""
     if peak_bytes is None:
         return "-"
     largest = max(peak_bytes)
     if len(peak_bytes) > MOST_PEAKS:
         device = list(peak_bytes).index(largest)
-        return f"{format_bytes(largest)} at most, on {problem.cluster.device_names[device]}"
+        return f"{format_bytes(largest)} at most, on {device_names[device]}"
     scale, unit = size_unit(largest)
     return f"{' / '.join(_short(peak / scale) for peak in peak_bytes)} {unit}"
 
@@ -148,11 +163,16 @@ def conclusions(results: Sequence[Result[Placement]], problem: PlacementProblem,
     if ratio is not None and ratio <= 1.0005:
         sentences.append(f"Nothing can be better: {best.solver} meets the lower bound ({bound.name}).")
     elif ratio is not None:
-        sentences.append(
-            f"The best found is {ratio:.{2 if ratio >= 1.1 else 3}f} times the lower bound ({bound.name}, "
-            f"{format_value(bound.value, bound.unit)}): at most {_percent(1 - 1 / ratio)} is left to gain."
-        )
+        sentences.append(left_to_gain(ratio, bound))
     return [sentence for sentence in sentences if sentence]
+
+
+def left_to_gain(ratio: float, bound: Bound) -> str:
+    """How far the best result is from the bound."""
+    return (
+        f"The best found is {ratio:.{2 if ratio >= 1.1 else 3}f} times the lower bound ({bound.name}, "
+        f"{format_value(bound.value, bound.unit)}): at most {percent(1 - 1 / ratio)} is left to gain."
+    )
 
 
 def _nothing_feasible(best: Result[Placement]) -> str:
@@ -183,13 +203,17 @@ def _who_is_enough(results: Sequence[Result[Placement]], problem: PlacementProbl
     ]
     if not searches or not rules:
         return ""
-    gain = _gain(searches[0], rules[0])
+    return search_or_rule(searches[0], rules[0])
+
+
+def search_or_rule(search: Result[Any], rule: Result[Any]) -> str:
+    """Whether the best search is worth its time beside the best rule."""
+    gain = _gain(search, rule)
     if gain <= 0:
-        return f"{rules[0].solver} is enough: {searches[0].solver} finds nothing better."
+        return f"{rule.solver} is enough: {search.solver} finds nothing better."
     if gain <= NEGLIGIBLE:
-        return f"{rules[0].solver} is enough: {searches[0].solver} gains under 1 %."
-    best_rule = f"the best method without search, {rules[0].solver}"
-    return f"{searches[0].solver} is {_percent(gain)} better than {best_rule}."
+        return f"{rule.solver} is enough: {search.solver} gains under 1 %."
+    return f"{search.solver} is {percent(gain)} better than the best method without search, {rule.solver}."
 
 
 def _searches(solver: str) -> bool:
@@ -199,10 +223,11 @@ def _searches(solver: str) -> bool:
     return solver_class(solver).anytime and solver != "random"
 
 
-def _gain(ours: Result[Placement], baseline: Result[Placement]) -> float:
+def _gain(ours: Result[Any], baseline: Result[Any]) -> float:
     """Improvement: 1 - ours / baseline."""
     return 1 - ours.outcome.value / baseline.outcome.value if baseline.outcome.value > 0 else 0.0
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
+    """A share with a decimal."""
     return f"{100 * share:.1f} %"

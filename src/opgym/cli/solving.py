@@ -9,19 +9,22 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from .console import stderr
+from .console import complain, note, stderr
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
+    from typing_extensions import TypeIs
 
     from ..agents import Result, Solver
-    from ..problems import Budget, Placement, PlacementProblem
+    from ..problems import Budget, PlacementProblem, SchedulingProblem
     from ..problems import Progress as Spent
 
-#: What an anytime solver may spend where the user sets no limit: evaluations by size, so that equal
-#: commands give equal answers, and a time that only slow objectives reach.
+#: What an anytime solver of placements may spend where the user sets no limit: evaluations by size, so that
+#: equal commands give equal answers, and a time that only slow objectives reach.
 MOST_EVALUATIONS, FEWEST_EVALUATIONS, OP_EVALUATIONS = 5_000, 200, 5_000_000
 DEFAULT_SECONDS = 10.0
+#: Most seconds of an exact solver of orders where the user sets no limit: it may never come to its end.
+EXACT_SECONDS = 30.0
 #: A solver that has run this long gets a progress bar.
 PATIENCE_S = 2.0
 _REDRAW_S = 0.1
@@ -37,13 +40,13 @@ class Solved:
         broken: Name and error of those that failed by a bug.
     """
 
-    results: list[Result[Placement]] = field(default_factory=list)
+    results: list[Result[Any]] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
     broken: list[tuple[str, str]] = field(default_factory=list)
 
 
 def solve_all(
-    problem: PlacementProblem,
+    problem: PlacementProblem | SchedulingProblem,
     names: Sequence[str],
     *,
     seconds: float | None,
@@ -56,8 +59,8 @@ def solve_all(
     Args:
         problem: What to solve.
         names: Solvers, in the order to run them.
-        seconds: Limit for each; ``None``: a default for anytime solvers.
-        evaluations: Limit for each; ``None``: a default for anytime solvers.
+        seconds: Limit for each; ``None`` for both limits: those of :func:`budget_of`.
+        evaluations: Limit for each.
         seed: Seed of each.
         show_progress: Whether to draw a progress bar on stderr for what takes long.
     """
@@ -76,7 +79,7 @@ def solve_all(
         budget = budget_of(solver, problem, seconds, evaluations)
         heading = f"{name} ({position + 1} of {len(names)})"
         try:
-            with SolverProgress(heading, budget, problem.objective.unit, enabled=show_progress) as progress:
+            with SolverProgress(heading, budget, _unit(problem), enabled=show_progress) as progress:
                 rng = np.random.default_rng(seed)
                 solved.results.append(solver.solve(problem, budget, rng, progress.update))
         except InvalidProblemError as error:
@@ -88,16 +91,75 @@ def solve_all(
     return solved
 
 
+def solve_and_tell(
+    problem: PlacementProblem | SchedulingProblem,
+    names: Sequence[str],
+    *,
+    seconds: float | None,
+    evaluations: int | None,
+    seed: int,
+    show_progress: bool,
+) -> Solved:
+    """:func:`solve_all`; which solvers did not run, or broke, is said on stderr.
+
+    Raises:
+        InvalidProblemError: No solver applies.
+        typer.Exit: None has a result, as some broke.
+    """
+    import typer
+
+    from ..errors import InvalidProblemError
+
+    solved = solve_all(
+        problem, names, seconds=seconds, evaluations=evaluations, seed=seed, show_progress=show_progress
+    )
+    for name, reason in solved.skipped:
+        note(f"skipped {name}: {reason}")
+    for name, reason in solved.broken:
+        complain(f"solver {name} failed: {reason}")
+    if solved.results:
+        return solved
+    if solved.broken:
+        raise typer.Exit(1)
+    aim = "orders" if _schedules(problem) else problem.objective.value
+    raise InvalidProblemError(f"no solver applies: tried {', '.join(names)} for {aim}; see: opgym solvers")
+
+
 def budget_of(
-    solver: Solver[Any, Any], problem: PlacementProblem, seconds: float | None, evaluations: int | None
+    solver: Solver[Any, Any],
+    problem: PlacementProblem | SchedulingProblem,
+    seconds: float | None,
+    evaluations: int | None,
 ) -> Budget:
-    """The user's limits; without any, the defaults for a solver that would not stop by itself."""
+    """The user's limits; without any, the defaults for a solver that would not stop by itself.
+
+    For orders these are the solver's own evaluations, as what one costs differs by a factor of 100 between
+    solvers, and seconds for an exact solver.
+    """
+    from ..agents.registry import EXACT, family
     from ..problems import Budget
 
-    if seconds is None and evaluations is None and solver.anytime:
+    if seconds is not None or evaluations is not None:
+        return Budget(evaluations, seconds)
+    if _schedules(problem):
+        if family(solver.name) == EXACT:
+            return Budget(None, EXACT_SECONDS)
+        if solver.anytime:
+            return Budget(getattr(solver, "evaluations", None), DEFAULT_SECONDS)
+    elif solver.anytime:
         affordable = OP_EVALUATIONS // problem.graph.num_ops
         return Budget(max(FEWEST_EVALUATIONS, min(MOST_EVALUATIONS, affordable)), DEFAULT_SECONDS)
-    return Budget(evaluations, seconds)
+    return Budget()
+
+
+def _schedules(problem: PlacementProblem | SchedulingProblem) -> TypeIs[SchedulingProblem]:
+    from ..problems import SchedulingProblem
+
+    return isinstance(problem, SchedulingProblem)
+
+
+def _unit(problem: PlacementProblem | SchedulingProblem) -> str:
+    return problem.unit if _schedules(problem) else problem.objective.unit
 
 
 class SolverProgress:

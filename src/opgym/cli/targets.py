@@ -9,6 +9,31 @@ from pathlib import Path
 import typer
 
 
+def require_files(model: str, paths: dict[str, Path | None]) -> None:
+    """Refuses files that a command could not write about a model, or had better not.
+
+    Args:
+        model: The file or the id that the command reads.
+        paths: Option and file; ``--plot`` is a picture.
+
+    Raises:
+        typer.BadParameter: Naming the option, the path and the reason.
+        OpgymError: The picture has no known format.
+    """
+    require_distinct(paths)
+    picture = paths.get("--plot")
+    if picture is not None:
+        from ..graphs.plot import require_picture_path
+
+        require_picture_path(picture)
+    for option, path in paths.items():
+        if path is None:
+            continue
+        require_writable(path, option)
+        if path.exists() and os.path.exists(model) and os.path.samefile(path, model):
+            raise typer.BadParameter(f"{path} is the model itself; give another name", param_hint=option)
+
+
 def require_writable(path: Path, option: str) -> None:
     """Refuses a file that could not be written.
 

@@ -1,0 +1,126 @@
+"""What solvers of orders found: the table, the tightest bound, plain sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..graphs.units import format_bytes
+from .console import new_table
+from .report import left_to_gain, percent, ratio_to_bound, row_style, search_or_rule, values_text
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from ..agents import Result
+    from ..problems import Bound, Order, SchedulingProblem
+
+
+def tightest_bound(problem: SchedulingProblem, results: Sequence[Result[Order]]) -> Bound:
+    """The highest peak that nobody can beat: the problem's bound, or a higher one that a solver proved.
+
+    What a solver proved above a value that another one reached holds within its own search space only, and is
+    left out.
+    """
+    from ..problems import Bound
+
+    reached = min((result.outcome.value for result in results if result.outcome.ok), default=0.0)
+    tightest = problem.lower_bound()
+    for result in results:
+        if result.bound is not None and tightest.value < result.bound <= reached:
+            tightest = Bound(result.bound, problem.unit, f"proven by {result.solver}")
+    return tightest
+
+
+def order_table(
+    results: Sequence[Result[Order]], problem: SchedulingProblem, bound: Bound, *, narrow: bool = False
+) -> Table:
+    """The results, best first.
+
+    Args:
+        results: Best first.
+        problem: What was solved.
+        bound: The tightest bound.
+        narrow: Whether to leave out evaluations, for which a terminal of 80 columns has no room.
+    """
+    graph = problem.graph
+    title = (
+        f"{graph.name or 'graph'} ({len(problem.ops):,} ops) on one device: dynamic peak of memory, at least "
+        f"{format_bytes(bound.value)} ({bound.name}); {format_bytes(problem.resident_bytes)} are resident beside it"
+    )
+    columns = {
+        "solver": "left", "peak": "right", "x bound": "right", "x program order": "right", "verdict": "left",
+        "evaluations": "right", "seconds": "right",
+    }  # fmt: skip
+    if narrow:
+        del columns["evaluations"]
+    grid = new_table(columns, title)
+    values = values_text([result.outcome.value for result in results], problem.unit)
+    for position, (result, value) in enumerate(zip(results, values, strict=True)):
+        outcome = result.outcome
+        ratio = ratio_to_bound(outcome, bound)
+        known = outcome.ok and problem.reference_bytes > 0
+        cells = {
+            "solver": result.solver,
+            "peak": value,
+            "x bound": "-" if ratio is None else f"{ratio:.3f}",
+            "x program order": f"{outcome.value / problem.reference_bytes:.3f}" if known else "-",
+            "verdict": _verdict(result, bound),
+            "evaluations": f"{result.evaluations:,}",
+            "seconds": f"{result.seconds:.2f}",
+        }
+        grid.add_row(*(cells[column] for column in columns), style=row_style(position, outcome))
+    return grid
+
+
+def _verdict(result: Result[Order], bound: Bound) -> str:
+    """The verdict, with what is proven."""
+    text = result.outcome.verdict.value
+    if not result.outcome.ok:
+        return text
+    if result.proven_optimal or result.outcome.value <= bound.value:
+        return f"{text}, optimal"
+    return text if result.bound is None else f"{text}, at least {format_bytes(result.bound)}"
+
+
+def order_conclusions(
+    results: Sequence[Result[Order]], problem: SchedulingProblem, bound: Bound
+) -> list[str]:
+    """What a reader should take away, in sentences.
+
+    Args:
+        results: Best first, at least one.
+        problem: What was solved.
+        bound: The tightest bound.
+    """
+    from ..agents.registry import family
+
+    best = results[0]
+    if not best.outcome.ok:
+        return [f"No order found is legal: the closest, {best.solver}, is {best.outcome.verdict.value}."]
+    reference = problem.reference_bytes
+    if best.outcome.value >= reference:
+        sentences = ["The order of the program is as good as any that was found."]
+    else:
+        share = percent(1 - best.outcome.value / reference)
+        sentences = [
+            f"{best.solver} needs {share} less than the order of the program, {format_bytes(reference)}."
+        ]
+    feasible = [result for result in results if result.outcome.ok]
+    rules = [result for result in feasible if family(result.solver) == "heuristics"]
+    searches = [r for r in feasible if family(r.solver) != "heuristics" and r.solver != "random-order"]
+    if rules and searches and best.outcome.value < reference:
+        sentences.append(search_or_rule(searches[0], rules[0]))
+    ratio = ratio_to_bound(best.outcome, bound)
+    if best.proven_optimal or best.outcome.value <= bound.value:
+        sentences.append(f"Nothing can be better: {_proof(results, problem, bound)}.")
+    elif ratio is not None:
+        sentences.append(left_to_gain(ratio, bound))
+    return sentences
+
+
+def _proof(results: Sequence[Result[Order]], problem: SchedulingProblem, bound: Bound) -> str:
+    """Why the best value is the optimum."""
+    if results[0].outcome.value <= problem.lower_bound().value:
+        return f"the peak is the lower bound ({problem.lower_bound().name})"
+    return bound.name
