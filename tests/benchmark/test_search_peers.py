@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from opgym.benchmark.search_peers import KeyDecoder, brkga_mp_ipr, pymoo_brkga, simanneal_orders
+from opgym.benchmark.search_peers import (
+    KeyDecoder,
+    brkga_mp_ipr,
+    pymoo_brkga,
+    simanneal_orders,
+    simanneal_pairs,
+)
 from opgym.datasets import read
 from opgym.graphs import Cluster
 from opgym.problems import Objective, Order, Placement, PlacementProblem, SchedulingProblem
@@ -66,3 +72,12 @@ def test_simanneal_improves_a_legal_order_and_spends_what_it_says():
     assert spent == 3_001
     assert problem.lower_bound().value <= value < problem.evaluate(Order(start)).value
     np.testing.assert_array_equal(start, np.arange(30))  # the caller's order is untouched
+
+
+def test_simanneal_improves_pairs_and_spends_what_it_says():
+    pytest.importorskip("simanneal")
+    decode = KeyDecoder(_problem(2))
+    start = decode(np.random.default_rng(0).random(decode.keys))
+    spent, value = simanneal_pairs(decode, 2_000, 0.02, 0)
+    assert spent == 2_001
+    assert _problem(2).lower_bound().value <= value < start

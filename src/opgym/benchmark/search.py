@@ -31,6 +31,7 @@ from .search_peers import (
     brkga_mp_ipr,
     pymoo_brkga,
     simanneal_orders,
+    simanneal_pairs,
 )
 
 EVALUATIONS = 5_000
@@ -102,6 +103,7 @@ def _cases() -> Iterator[tuple[str, Callable[[str], Row]]]:
     yield "brkga-2-devices-dense-vs-pymoo", partial(_brkga, dense, 2, pymoo_brkga, None, None)
     yield "brkga-1-device-vs-brkga-mp-ipr", partial(_brkga, sparse, 1, brkga_mp_ipr, None, None)
     yield "brkga-1-device-vs-pymoo", partial(_brkga, sparse, 1, pymoo_brkga, None, None)
+    yield "annealing-pairs-2-devices-vs-simanneal", partial(_pairs, sparse)
     yield "annealing-orders-1000-vs-simanneal", partial(_annealing, sparse, MOVES)
     yield "annealing-orders-1000-vs-whole-peaks", partial(_whole_peaks, sparse)
     large = "synthetic/ws?n=10000&seed=0"
@@ -143,6 +145,24 @@ def _placement_problem(imported: Imported, devices: int) -> PlacementProblem:
     return PlacementProblem(
         imported.graph, Cluster.parse(f"{devices}xREGAL"), Objective.PEAK_MEMORY, imported.costs
     )
+
+
+def _pairs(graph_id: str, name: str) -> Row:
+    """Annealing on (device, priority) pairs against simanneal with the same moves and the same simulator."""
+    problem = _placement_problem(read(graph_id), 2)
+    solver = make("pair-annealing", temperature=_TEMPERATURE)
+    seconds, result = _best(
+        lambda: solver.solve(problem, Budget(evaluations=EVALUATIONS), np.random.default_rng(0))
+    )
+    decoder = KeyDecoder(problem)
+    peer_seconds, (peer_evaluations, peer_value) = _timed(
+        lambda: simanneal_pairs(decoder, EVALUATIONS, _TEMPERATURE, 0)
+    )
+    ratio = peer_seconds / peer_evaluations / (seconds / result.evaluations)
+    return Row(
+        name, problem.graph.num_ops, 2, result.evaluations, seconds, "simanneal", ratio, peer_evaluations,
+        result.outcome.value, peer_value,
+    )  # fmt: skip
 
 
 def _annealing(graph_id: str, peer_moves: int, name: str) -> Row:

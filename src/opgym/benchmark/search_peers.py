@@ -133,20 +133,15 @@ def simanneal_orders(
     Returns:
         Evaluations spent, best value.
     """
-    try:
-        import random
-
-        from simanneal import Annealer
-    except ImportError as error:
-        raise _missing("simanneal") from error
+    random, annealer_class = _simanneal()
     peak: Callable[[NDArray[np.int32]], int] = _core.OrderPeak(core_graph(graph)).peak
     producer, consumer, _ = graph.edges
     before = _lists(consumer, producer, graph.num_ops)
     after = _lists(producer, consumer, graph.num_ops)
     draws = np.random.default_rng(seed)
-    random.seed(seed)  # simanneal accepts with the module's generator
+    random.seed(seed)
 
-    class Orders(Annealer):  # type: ignore[misc]
+    class Orders(annealer_class):  # type: ignore[misc, valid-type]
         copy_strategy = "method"
         updates = 0
         steps = evaluations
@@ -174,6 +169,59 @@ def simanneal_orders(
     annealer = Orders(np.ascontiguousarray(order, np.int32))
     _, best = annealer.anneal()
     return evaluations + 1, float(best)
+
+
+def simanneal_pairs(decode: KeyDecoder, evaluations: int, temperature: float, seed: int) -> tuple[int, float]:
+    """Runs the package simanneal on devices and priorities, with the moves of ``pair-annealing``.
+
+    Args:
+        decode: Of a problem with several devices.
+        evaluations: Moves.
+        temperature: Of the start, as a share of the peak; it falls to a thousandth of that.
+        seed: Of the start and the moves.
+
+    Returns:
+        Evaluations spent, best value.
+    """
+    random, annealer_class = _simanneal()
+    draws = np.random.default_rng(seed)
+    random.seed(seed)
+    start = draws.random(decode.keys)
+
+    class Pairs(annealer_class):  # type: ignore[misc, valid-type]
+        copy_strategy = "method"
+        updates = 0
+        steps = evaluations
+        Tmax = temperature * decode(start)
+        Tmin = Tmax / 1000
+
+        def move(self) -> None:
+            state = self.state
+            if draws.random() < 0.5:
+                first = int(draws.integers(decode.ops)) * decode.devices
+                state[first : first + decode.devices] = draws.random(decode.devices)
+                return
+            for _ in range(int(draws.integers(1, 4))):
+                at = decode.affinities + int(draws.integers(decode.ops))
+                near = draws.random() < 0.5
+                state[at] = min(1, max(0, state[at] + draws.uniform(-0.05, 0.05))) if near else draws.random()
+
+        def energy(self) -> float:
+            return decode(self.state)
+
+    _, best = Pairs(start).anneal()
+    return evaluations + 1, float(best)
+
+
+def _simanneal() -> tuple[Any, Any]:
+    """The generator by which simanneal accepts (that of the module ``random``), and its base class."""
+    try:
+        from simanneal import Annealer
+    except ImportError as error:
+        raise _missing("simanneal") from error
+    import random
+
+    return random, Annealer
 
 
 def _lists(tail: NDArray[Any], head: NDArray[Any], ops: int) -> list[NDArray[np.int64]]:

@@ -67,9 +67,10 @@ def search(as_json: JsonOption = False) -> None:
     opgym benchmark search --json
     ```
 
-    BRKGA against brkga-mp-ipr and pymoo, annealing on orders against simanneal and against computing each
-    peak anew (`pip install 'opgym[peers]'`). Seconds are CPU times of one thread; a ratio is the peer's time
-    per evaluation over ours, so that a slow peer can spend fewer of them.
+    BRKGA against brkga-mp-ipr and pymoo, annealing against simanneal and against computing each peak anew
+    (`pip install 'opgym[peers]'`). Seconds are CPU times of one thread; a ratio is the peer's time per
+    evaluation over ours, so that a slow peer can spend fewer of them.
+
     --json prints a list of {case, ops, devices, evaluations, seconds, peer, ratio_to_peer}, with the peer's
     evaluations, the best peaks of both, the bars that the design sets and whether they hold.
     """
@@ -80,12 +81,11 @@ def search(as_json: JsonOption = False) -> None:
     if as_json:
         print_json(rows)
         return
-    numbers = ("ops", "dev", "evaluations", "seconds", "bar s", "peer / ours", "bar", "held")
-    grid = new_table({"case": "left", "peer": "left"} | dict.fromkeys(numbers, "right"))
+    numbers = ("ops", "dev", "evaluations", "seconds", "bar", "peer / ours", "bar ", "held")
+    grid = new_table({"case": "left"} | dict.fromkeys(numbers, "right"))
     for row in rows:
         grid.add_row(
             row["case"],
-            row["peer"],
             f"{row['ops']:,}",
             str(row["devices"]),
             f"{row['evaluations']:,}",
