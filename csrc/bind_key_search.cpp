@@ -72,7 +72,18 @@ GeneSampler to_sampler(const std::optional<Distribution>& distribution) {
                        uniform_share);
 }
 
+Numpy1<float> draw_keys(const Distribution& distribution, int64_t chromosomes, uint64_t seed) {
+    const GeneSampler sampler = to_sampler(distribution);
+    RandomStream random(seed);
+    std::vector<float> keys(chromosomes * sampler.num_genes());
+    for (int64_t i = 0; i < chromosomes; ++i)
+        sampler.draw(random, std::span(keys).subspan(i * sampler.num_genes(), sampler.num_genes()));
+    return to_numpy(std::move(keys));
+}
+
 void bind_searches(nb::module_& m) {
+    m.def("draw_keys", &draw_keys, "distribution"_a, "chromosomes"_a, "seed"_a,
+          "Keys drawn as BRKGA draws its mutants, [chromosomes * genes].");
     nb::class_<KeySearch>(m, "KeySearch", "A search over keys that goes on where the last call left it.")
         .def("run", &KeySearch::run, "evaluations"_a, "seconds"_a, nb::call_guard<nb::gil_scoped_release>(),
              "Spends up to this many evaluations within a time; returns how many it spent.")

@@ -142,6 +142,9 @@ void bind_run(nb::module_& m) {
         .def_prop_ro("resident_bytes", by_device(&RunResult::resident_bytes), owned)
         .def_prop_ro("busy_ns", by_device(&RunResult::busy_ns), owned)
         .def_prop_ro("transfer_ns", by_device(&RunResult::transfer_ns), owned)
+        .def_prop_ro("op_order",
+                     [](const Run& run) { return to_numpy(run.timeline ? run.timeline->op_order : std::vector<int32_t>()); },
+                     owned, "Ops that are no variables in the order in which they started; empty without a timeline.")
         .def_prop_ro(
             "timeline",
             [](const Run& run) -> nb::object {

@@ -24,15 +24,14 @@ _UNIFORM = (1.0, 1.0)
 @register
 @dataclass(frozen=True)
 class Brkga(Solver[PlacementProblem | SchedulingProblem, Placement | Order]):
-    """Biased random-key genetic algorithm (Goncalves and Resende 2011), with REGAL's chromosome and its proposals.
+    """Biased random-key genetic algorithm (Goncalves and Resende 2011), with proposals as in REGAL.
 
     A chromosome is a vector of keys in [0, 1]: see :class:`~opgym.agents.search.keys.KeyEncoding`. A generation keeps
     its elites, draws mutants anew, and fills up with children: each gene comes from a random elite with probability
     ``bias``, else from a random other. What does not fit into memory ranks behind what does, by how much is over.
 
     The loop runs in the core. Every individual draws from a stream of its own, so the course depends on the generator
-    alone (without ``seconds`` in the budget), whatever the number of threads. Population, elites, mutants and bias are
-    ours: REGAL states none.
+    alone (without ``seconds`` in the budget), whatever the number of threads. The sizes and the bias are our choice.
 
     Attributes:
         evaluations: Evaluations where the budget states no limit; those of ``starts`` are among them.

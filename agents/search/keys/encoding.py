@@ -29,7 +29,7 @@ class KeyEncoding:
 
     In this order: an affinity for each (group, device), of which the largest names the device of the group's ops (none
     with one device); a priority for each op that is no variable; a priority for each (tensor, destination) that may
-    have to be sent (none where transfers are free). REGAL (Paliwal et al. 2020, section 2) has the same three parts.
+    have to be sent (none where transfers are free). Modelled on the chromosome of REGAL (Paliwal et al. 2020).
 
     Args:
         problem: The problem; objectives ``step_time`` and ``peak_memory``, or the peak of an order.
@@ -141,9 +141,10 @@ class KeyEncoding:
         transfer: NDArray[np.floating] | None = None,
     ) -> NDArray[np.int32]:
         """Ops that are no variables in the order in which they start, ``int32``."""
-        run = self._simulator.run(device, priority, transfer_priority=transfer, timeline=True)
-        assert run.timeline is not None
-        return self.ops[np.argsort(run.timeline.op_start_ns[self.ops], kind="stable")]
+        floats = None if priority is None else np.asarray(priority, np.float64)
+        transfers = None if transfer is None else np.ascontiguousarray(transfer, np.float64)
+        run = self._simulator.core.run(np.asarray(device, np.uint8), floats, transfers, timeline=True)
+        return run.op_order
 
     def _of_best_consumer(self, device: NDArray[np.integer], priority: Keys) -> Keys:
         """The highest priority among consumers on each device, of all where there are none there."""

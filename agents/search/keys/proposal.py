@@ -13,6 +13,8 @@ from ....errors import InvalidProblemError
 
 #: Steps of probability between the quantiles that stand for a Beta distribution.
 _STEPS = 128
+#: Where the outer ones stand: at 0 and 1, a narrow distribution would have wide tails.
+_OUTER = 1 / 4096
 #: Quantiles are rounded to this, far above what the incomplete Beta function of two machines may differ by.
 _GRAIN = 2.0**-20
 
@@ -92,7 +94,8 @@ def distribution(beta: ArrayLike | None, genes: int, uniform_share: float, what:
     if (pair == 1).all():
         return None
     distinct, row = np.unique(pair, axis=0, return_inverse=True)
-    quantile = betaincinv(distinct[:, :1], distinct[:, 1:], np.linspace(0, 1, _STEPS + 1))
+    probability = np.linspace(0, 1, _STEPS + 1).clip(_OUTER, 1 - _OUTER)
+    quantile = betaincinv(distinct[:, :1], distinct[:, 1:], probability)
     quantile = np.clip(np.round(quantile / _GRAIN) * _GRAIN, 0, 1)
     return (
         np.maximum.accumulate(quantile, axis=1).astype(np.float32),
