@@ -13,6 +13,7 @@
 #include "../plain_simulator.hpp"
 #include "../simulator.hpp"
 #include "../wide_simulator.hpp"
+#include "order_program_case.hpp"
 #include "random_case.hpp"
 
 namespace opgym::testing {
@@ -220,6 +221,14 @@ void check_orders(uint64_t seed) {
     expect(same, "batch of orders == one by one", seed);
 }
 
+// The exact search for the order of least peak, on some graphs.
+void check_order_program(uint64_t seed) {
+    for (uint64_t graph = 0; graph < 8; ++graph) {
+        const std::string wrong = wrong_with_order_program(8 * seed + graph);
+        expect(wrong.empty(), wrong.c_str(), 8 * seed + graph);
+    }
+}
+
 }  // namespace
 }  // namespace opgym::testing
 
@@ -233,6 +242,7 @@ int main(int argc, char** argv) {
                 check_simulators(seed, devices, channel);
         check_orders(seed);
         check_rankers(seed);
+        check_order_program(seed);
     }
     for (Channel channel : {Channel::port, Channel::send, Channel::link, Channel::free}) {
         for (int devices : {1, 2, 4, 8}) {

@@ -1,0 +1,5 @@
+"""Solvers of scheduling problems that prove what they claim."""
+
+from .order_program import DpOrder
+
+__all__ = ["DpOrder"]
