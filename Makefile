@@ -16,7 +16,7 @@ export OPGYM_ORACLES ?= $(abspath ../shared/oracles)
 .PHONY: help demo test test-all lint types core-test clean
 
 help:
-	@echo "make demo      place two real models on 4 devices with every solver; leaves $(OUT)/"
+	@echo "make demo      place two real models on 4 devices, order one for memory, with every solver; leaves $(OUT)/"
 	@echo "make test      lint, types, the C++ core under sanitizers, the test suite (under 15 minutes)"
 	@echo "make test-all  the same with the slow tests: training runs and long searches"
 	@echo "make clean     remove .venv and build outputs"
@@ -42,8 +42,11 @@ demo: .venv/installed-demo
 	    --out $(OUT)/$$model.solution.json --export $(OUT)/$$model.export \
 	    --trace $(OUT)/$$model.trace.json --plot $(OUT)/$$model.svg | tee $(OUT)/$$model.txt || exit 1; \
 	done
+	@echo && echo "== shufflenet, ordered for memory =="
+	@$(BIN)/opgym schedule onnx-light/shufflenet --exact --out $(OUT)/shufflenet.order.json \
+	  --export $(OUT)/shufflenet.reordered.onnx --plot $(OUT)/shufflenet.svg | tee $(OUT)/shufflenet.txt
 	@echo && echo "Left in $(OUT)/: the tables (.txt), timelines (.svg), traces for ui.perfetto.dev (.trace.json),"
-	@echo "solutions for 'opgym check' (.solution.json) and annotated models (.export/)."
+	@echo "solutions for 'opgym check' (.solution.json, .order.json), annotated models (.export/) and a reordered one (.reordered.onnx)."
 
 test: lint types core-test
 	$(BIN)/pytest -m "not slow"

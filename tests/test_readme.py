@@ -43,8 +43,11 @@ def test_shell_command(line: str, tmp_path: Path) -> None:
     model_with_dynamic_batch(tmp_path / "model.onnx")
     done = subprocess.run(line, shell=True, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    if "--plot timeline.svg" in line:
-        assert (tmp_path / "timeline.svg").read_text().startswith("<?xml")
+    for picture in re.findall(r"--plot (\S+)", line):
+        assert (tmp_path / picture).read_text().startswith("<?xml")
+    if "--exact" in line:  # the README says what comes out
+        assert "order of the program, 2.97 MiB." in done.stdout
+        assert "at least 2.75 MiB (proven by" in done.stdout
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=range(len(PROGRAMS)))
@@ -69,6 +72,9 @@ def test_make_demo_leaves_what_it_promises(tmp_path: Path) -> None:
         for suffix in (".txt", ".svg", ".trace.json", ".solution.json"):
             assert (tmp_path / f"{model}{suffix}").stat().st_size > 500, suffix
         assert list((tmp_path / f"{model}.export").glob("*.onnx"))
+    for suffix in (".txt", ".svg", ".order.json", ".reordered.onnx"):
+        assert (tmp_path / f"shufflenet{suffix}").stat().st_size > 500, suffix
+    assert "Nothing can be better: proven by" in (tmp_path / "shufflenet.txt").read_text()
 
 
 def test_make_test_is_what_ci_runs() -> None:
