@@ -1,5 +1,7 @@
 """What OpScheduling-v0 takes for an action, and what becomes of another one (CASES 14 and 15)."""
 
+import pickle
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -66,6 +68,33 @@ def test_the_first_legal_action_is_taken(kind: str, action: Any) -> None:
     assert (got[4].pop("illegal_actions"), expected[4].pop("illegal_actions")) == (1, 0)
     assert data_equivalence(got, expected, exact=True)
     assert env.order.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("integer", [int, np.int64, np.uint8, np.array, lambda i: np.array([[i]])])
+@pytest.mark.parametrize(("kind", "action", "chosen"), [("slot", 1, 3), ("op", 2, 3), ("op", 1, 2)])
+def test_an_integer_of_any_kind_chooses_what_it_names(
+    kind: str, action: int, chosen: int, integer: Callable[[int], Any]
+) -> None:
+    env = OpSchedulingEnv(fork(), action=kind)
+    env.reset()
+    env.step(0)
+    assert env.step(integer(action))[4]["illegal_actions"] == 0
+    assert env.order.tolist() == [1, chosen]
+
+
+@pytest.mark.parametrize("action", [0, 1, *ILLEGAL], ids=repr)
+@pytest.mark.parametrize("kind", ["slot", "op"])
+def test_a_step_after_the_end_leaves_the_order_alone(kind: str, action: Any) -> None:
+    env = OpSchedulingEnv(fork(), action=kind)
+    play(env, lambda observation, info: int(np.argmax(info["action_mask"])))
+    before, info = pickle.dumps(env.fork()), env.restore(env.fork())[1]
+    for _ in range(2):
+        with pytest.warns(UserWarning, match="after the end"):
+            _, reward, terminated, truncated, after = env.step(action)
+        assert (reward, terminated, truncated) == (0.0, True, False)
+        assert data_equivalence(after, info, exact=True)
+        assert pickle.dumps(env.fork()) == before
+    assert (env.order.tolist(), env.peak_bytes, env.live_bytes) == ([1, 2, 3, 4], 60, 0)
 
 
 def test_ops_that_have_run_or_wait_are_illegal() -> None:
