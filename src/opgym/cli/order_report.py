@@ -41,7 +41,8 @@ def order_table(
         results: Best first.
         problem: What was solved.
         bound: The tightest bound.
-        narrow: Whether to leave out evaluations, for which a terminal of 80 columns has no room.
+        narrow: Whether to leave out what a terminal of 80 columns has no room for: evaluations, and the ratio to
+            the program's order.
     """
     graph = problem.graph
     title = (
@@ -53,7 +54,7 @@ def order_table(
         "evaluations": "right", "seconds": "right",
     }  # fmt: skip
     if narrow:
-        del columns["evaluations"]
+        del columns["evaluations"], columns["x program order"]
     grid = new_table(columns, title)
     values = values_text([result.outcome.value for result in results], problem.unit)
     for position, (result, value) in enumerate(zip(results, values, strict=True)):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..graphs.readers import Imported
     from ..problems import Bound, Order, SchedulingProblem
 
-#: A terminal with fewer columns gets a table without evaluations.
+#: A terminal with fewer columns gets a table of fewer columns.
 NARROW = 100
 
 
@@ -42,11 +42,15 @@ def schedule(
     ] = None,
     exact: Annotated[
         bool,
-        typer.Option("--exact", help="Also run the exact solvers, for up to 30 seconds each by default."),
+        typer.Option("--exact", help="Also run the exact solvers, which prove what they find."),
     ] = False,
     seconds: Annotated[
         float | None,
-        typer.Option(min=0.0, metavar="S", help="Most seconds for each solver. Default: a few for all."),
+        typer.Option(
+            min=0.0,
+            metavar="S",
+            help="Most seconds for each solver. Default: 10, 30 for an exact one; few need them.",
+        ),
     ] = None,
     evaluations: Annotated[
         int | None,
