@@ -12,6 +12,7 @@ from .console import note, print_json, stdout
 from .problem import (
     ClusterOption,
     DimOption,
+    EvaluationsOption,
     FlopsOption,
     ImportChoices,
     JsonOption,
@@ -19,6 +20,8 @@ from .problem import (
     ModelArgument,
     ObjectiveOption,
     ScheduleOption,
+    SecondsOption,
+    SeedOption,
     ShapeOption,
     SubgraphsOption,
     TrustOption,
@@ -46,19 +49,9 @@ def place(
             metavar="NAME", help="A solver (see opgym solvers). Repeat for more. Default: all that apply."
         ),
     ] = None,
-    seconds: Annotated[
-        float | None,
-        typer.Option(
-            min=0.0, metavar="S", help="Most seconds for each solver. Default: about 30 for all at 1,000 ops."
-        ),
-    ] = None,
-    evaluations: Annotated[
-        int | None,
-        typer.Option(
-            min=1, metavar="N", help="Most evaluated placements for each solver, starting points included."
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of every solver.")] = 0,
+    seconds: SecondsOption = None,
+    evaluations: EvaluationsOption = None,
+    seed: SeedOption = 0,
     subgraphs: SubgraphsOption = "opaque",
     trust: TrustOption = None,
     shape: ShapeOption = None,
@@ -99,13 +92,16 @@ def place(
     with the reason. A dnn-partitioning JSON brings its own devices and times, and is judged by max_load
     unless --objective says otherwise.
 
+    Without --seconds and --evaluations a search gets 5,000 evaluations, fewer above 1,000 ops, and at most 10
+    seconds: about 30 seconds for all solvers at 1,000 ops.
+
     --json prints a list, best first, of {solver, value, unit, verdict, ratio_to_bound, bound, peak_bytes,
     seconds, evaluations, proven_optimal, note}. The exit code is 0 once a solver has answered, whatever
     the verdict.
     """
     from ..agents import make, names
     from .report import conclusions, json_row, ranked, show_results, table
-    from .solving import solve_and_tell
+    from .solving import require_results, solve_all
 
     chosen = list(dict.fromkeys(solver)) if solver else names()
     for name in chosen:
@@ -115,9 +111,10 @@ def place(
     problem = pose(imported, cluster, objective, micro_batches, schedule)
     bound = problem.lower_bound()
     show_progress = not as_json and sys.stderr.isatty()
-    solved = solve_and_tell(
+    solved = solve_all(
         problem, chosen, seconds=seconds, evaluations=evaluations, seed=seed, show_progress=show_progress
     )
+    require_results(solved, problem, chosen)
     results = ranked(solved.results)
     written = _write(results[0], problem, imported, model, out, export, trace, plot)
     if as_json:

@@ -1,4 +1,4 @@
-"""From a command's arguments to a problem: what ``place``, ``check`` and ``import`` share."""
+"""From a command's arguments to a problem: what ``place``, ``schedule``, ``check`` and ``import`` share."""
 
 from __future__ import annotations
 
@@ -77,6 +77,17 @@ MicroBatchesOption = Annotated[
 ScheduleOption = Annotated[
     str | None, typer.Option(metavar="NAME", help="For --micro-batches: `gpipe` (default) or `1f1b`.")
 ]
+SecondsOption = Annotated[
+    float | None,
+    typer.Option(min=0.0, metavar="S", help="Most seconds for each solver. Default: see above."),
+]
+EvaluationsOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1, metavar="N", help="Most evaluated solutions for each solver, starting points included."
+    ),
+]
+SeedOption = Annotated[int, typer.Option(min=0, help="Seed of every solver.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 
 

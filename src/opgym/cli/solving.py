@@ -91,16 +91,10 @@ def solve_all(
     return solved
 
 
-def solve_and_tell(
-    problem: PlacementProblem | SchedulingProblem,
-    names: Sequence[str],
-    *,
-    seconds: float | None,
-    evaluations: int | None,
-    seed: int,
-    show_progress: bool,
-) -> Solved:
-    """:func:`solve_all`; which solvers did not run, or broke, is said on stderr.
+def require_results(
+    solved: Solved, problem: PlacementProblem | SchedulingProblem, names: Sequence[str]
+) -> None:
+    """Says on stderr which solvers did not run, or broke.
 
     Raises:
         InvalidProblemError: No solver applies.
@@ -110,15 +104,12 @@ def solve_and_tell(
 
     from ..errors import InvalidProblemError
 
-    solved = solve_all(
-        problem, names, seconds=seconds, evaluations=evaluations, seed=seed, show_progress=show_progress
-    )
     for name, reason in solved.skipped:
         note(f"skipped {name}: {reason}")
     for name, reason in solved.broken:
         complain(f"solver {name} failed: {reason}")
     if solved.results:
-        return solved
+        return
     if solved.broken:
         raise typer.Exit(1)
     aim = "orders" if _schedules(problem) else problem.objective.value
