@@ -1,4 +1,6 @@
-"""Writers: what others read. ``opgym.graphs.save`` writes graphs; :mod:`.onnx` writes annotated models."""
+"""Writers: what others read. ``opgym.graphs.save`` writes graphs; :mod:`.onnx` writes models back, annotated
+or reordered.
+"""
 
 from .chrome_trace import write_chrome_trace
 from .device_map import device_map, write_device_map

@@ -289,6 +289,22 @@ def test_functions_and_external_weights(tmp_path: Path) -> None:
     assert np.array_equal(old[0], results(written, feeds)[0])
 
 
+def test_inlined_branches(tmp_path: Path) -> None:
+    """The condition is a weight: the branch that is taken is ordered op by op."""
+    proto = branches_by_condition()
+    del proto.graph.input[1]
+    proto.graph.initializer.append(array("flag", True, bool))
+    imported = read(onnx_files.save(proto, tmp_path), subgraphs="inline")
+    order = random_schedule(imported.graph, 0)
+    written, stored = reordered(imported, order, tmp_path)
+    kinds = [n.op_type for n in written.graph.node]
+    assert {"MatMul", "Tanh"} < set(kinds)
+    assert "If" not in kinds
+    assert stored.tolist() == order.tolist()
+    [old], [new] = results(proto, example_inputs(proto)), results(written, example_inputs(proto))
+    assert np.array_equal(old, new)
+
+
 def test_what_does_not_fit_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
     imported = read(onnx_files.save(small_net(), tmp_path))
     path = tmp_path / "out.onnx"
