@@ -32,6 +32,10 @@ class ImportFailedError(OpgymError, ValueError):
     """A model file cannot be turned into a graph."""
 
 
+class InvalidDatasetError(OpgymError, ValueError):
+    """A manifest or a suite is damaged, or a definition of a dataset's graph breaks a rule."""
+
+
 class UnknownIdError(OpgymError, KeyError):
     """An id (dataset, solver, profile, link) does not exist; the message suggests the nearest ones."""
 

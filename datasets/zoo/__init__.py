@@ -1,0 +1,1 @@
+"""The zoo: training and inference graphs of real networks, shipped as files with a manifest."""
