@@ -12,10 +12,10 @@ from ..errors import OpgymError, UnknownIdError, unknown_id
 from ..problems import PlacementProblem
 from .solver import Solver
 
-#: The family of solvers that prove what they claim, and may take long.
-EXACT = "exact"
+#: Families of solvers: rules that need no search; those that prove what they claim, and may take long.
+HEURISTICS, EXACT = "heuristics", "exact"
 #: Modules that register our own solvers when they are imported.
-_FAMILIES = ("heuristics", EXACT, "search")
+_FAMILIES = (HEURISTICS, EXACT, "search")
 ENTRY_POINT_GROUP = "opgym.solvers"
 
 AnySolver = Solver[Any, Any]

@@ -279,6 +279,7 @@ def test_default_budgets_and_the_users_go_first() -> None:
     search, rule = agents.make("order-search"), agents.make("dfs")
     assert budget_of(search, problem, None, None) == Budget(200_000, DEFAULT_SECONDS)
     assert budget_of(agents.make("key-search"), problem, None, None) == Budget(5_000, DEFAULT_SECONDS)
+    assert budget_of(agents.make("beam"), problem, None, None) == Budget(100_000, DEFAULT_SECONDS)
     assert budget_of(rule, problem, None, None) == Budget()
     assert budget_of(search, problem, 3.0, None) == Budget(None, 3.0)
     assert budget_of(search, problem, None, 7) == Budget(7, None)

@@ -94,7 +94,7 @@ def order_conclusions(
         problem: What was solved.
         bound: The tightest bound.
     """
-    from ..agents.registry import family
+    from ..agents.registry import HEURISTICS, family
 
     best = results[0]
     if not best.outcome.ok:
@@ -108,8 +108,8 @@ def order_conclusions(
             f"{best.solver} needs {share} less than the order of the program, {format_bytes(reference)}."
         ]
     feasible = [result for result in results if result.outcome.ok]
-    rules = [result for result in feasible if family(result.solver) == "heuristics"]
-    searches = [r for r in feasible if family(r.solver) != "heuristics" and r.solver != "random-order"]
+    rules = [result for result in feasible if family(result.solver) == HEURISTICS]
+    searches = [r for r in feasible if family(r.solver) != HEURISTICS and r.solver != "random-order"]
     if rules and searches and best.outcome.value < reference:
         sentences.append(search_or_rule(searches[0], rules[0]))
     ratio = ratio_to_bound(best.outcome, bound)

@@ -122,12 +122,12 @@ def budget_of(
     seconds: float | None,
     evaluations: int | None,
 ) -> Budget:
-    """The user's limits; without any, the defaults for a solver that would not stop by itself.
+    """The user's limits; without any, the defaults for a solver that would not stop by itself, or not soon.
 
     For orders these are the solver's own evaluations, as what one costs differs by a factor of 100 between
-    solvers, and seconds for an exact solver.
+    solvers, and seconds; exact solvers have seconds alone.
     """
-    from ..agents.registry import EXACT, family
+    from ..agents.registry import EXACT, HEURISTICS, family
     from ..problems import Budget
 
     if seconds is not None or evaluations is not None:
@@ -135,7 +135,7 @@ def budget_of(
     if _schedules(problem):
         if family(solver.name) == EXACT:
             return Budget(None, EXACT_SECONDS)
-        if solver.anytime:
+        if family(solver.name) != HEURISTICS:
             return Budget(getattr(solver, "evaluations", None), DEFAULT_SECONDS)
     elif solver.anytime:
         affordable = OP_EVALUATIONS // problem.graph.num_ops
