@@ -179,3 +179,16 @@ class Graph:
             else:
                 digest.update(json.dumps(value).encode())
         return digest.hexdigest()
+
+
+_DTYPES = {
+    "Int32": np.int32,
+    "Int64": np.int64,
+    "NDArray[np.int8]": np.int8,
+    "NDArray[np.bool_]": np.bool_,
+    "NDArray[np.uint64]": np.uint64,
+}
+#: The array fields of :class:`Graph` and their dtypes.
+ARRAY_DTYPES: dict[str, np.dtype[Any]] = {
+    f.name: np.dtype(_DTYPES[str(f.type)]) for f in fields(Graph) if str(f.type) in _DTYPES
+}
