@@ -55,7 +55,7 @@ def installed(monkeypatch):
 def test_our_solvers_are_known_by_their_names():
     assert agents.names() == [
         "single", "random", "human-expert", "metis", "m-topo", "critical-path", "m-etf", "heft", "m-sct", "dp",
-        "annealing", "annealing-metis", "brkga", "pair-annealing",
+        "cp-sat", "annealing", "annealing-metis", "brkga", "pair-annealing",
     ]  # fmt: skip
 
 
@@ -72,7 +72,8 @@ def test_a_solver_of_another_package_registers(installed):
 def test_a_solver_has_the_family_of_its_folder():
     families = {name: registry.family(name) for name in ("metis", "post-order", "dp", "annealing", "beam")}
     assert families == {
-        "metis": "heuristics", "post-order": "heuristics", "dp": registry.EXACT, "annealing": "search", "beam": "search",
+        "metis": "heuristics", "post-order": "heuristics", "dp": registry.EXACT,
+        "annealing": "search", "beam": "search",
     }  # fmt: skip
     with pytest.raises(UnknownIdError):
         registry.family("no-such-solver")
