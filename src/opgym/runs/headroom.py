@@ -99,34 +99,48 @@ class Settings:
             raise InvalidProblemError(f"scale {self.scale}; expected a share above 0, up to 1")
 
 
+#: Heuristics in the first generation of a seeded BRKGA.
+_ORDER_STARTS = ("program-order", "bfs", "dfs", "post-order", "greedy-freed-bytes", "sethi-ullman")
+_PLACEMENT_STARTS = ("single", "metis", "m-topo", "critical-path", "m-etf", "heft")
+
+
 def columns(devices: int, scale: float = 1.0) -> dict[str, Column]:
-    """The columns of a table, in its order."""
-    few, many = max(1, round(5_000 * scale)), max(1, round(50_000 * scale))
+    """The columns of a table, in its order.
+
+    Local search on keys starts from the greedy order; with several devices from the best heuristic.
+    """
+    few, many = _scaled(5_000, scale), _scaled(50_000, scale)
     starts = _ORDER_STARTS if devices == 1 else _PLACEMENT_STARTS
     return {
         BASE: Column("brkga", few, {**_PAPER, "starts": ()}),
         "brkga-50k": Column("brkga", many, {**_PAPER, "starts": ()}),
         "brkga-seeded-5k": Column("brkga", few, {**_PAPER, "starts": starts}),
-        "key-search-5k": Column("key-search", few),
-    }
-
-
-def references(devices: int, scale: float = 1.0) -> dict[str, Column]:
-    """Longer searches whose values count as known, and are in no column."""
-    if devices == 1:
-        return {
-            "order-annealing": Column("order-annealing", max(1, round(2_000_000 * scale))),
-            "order-search": Column("order-search", max(1, round(1_000_000 * scale))),
-        }
-    return {
-        "brkga-seeded": Column(
-            "brkga", max(1, round(50_000 * scale)), {**_PAPER, "starts": _PLACEMENT_STARTS}
+        "key-search-5k": (
+            Column("key-search", few)
+            if devices == 1
+            else Column("pair-annealing", few, {"temperature": 0.0, "starts": starts})
         ),
     }
 
 
-_ORDER_STARTS = ("program-order", "bfs", "dfs", "post-order", "greedy-freed-bytes", "sethi-ullman")
-_PLACEMENT_STARTS = ("single", "metis", "m-topo", "critical-path", "m-etf", "heft")
+def references(devices: int, scale: float = 1.0) -> dict[str, Column]:
+    """Longer searches whose values count as known, and are in no column: several starts beat one long run."""
+    if devices == 1:
+        return {
+            "order-annealing": Column("order-annealing", _scaled(1_000_000, scale)),
+            "order-search": Column("order-search", _scaled(500_000, scale)),
+        }
+    return {
+        f"pair-annealing from {start} at {temperature}": Column(
+            "pair-annealing", _scaled(60_000, scale), {"temperature": temperature, "starts": (start,)}
+        )
+        for start in ("single", "metis", "m-etf")
+        for temperature in (0.004, 0.03)
+    }
+
+
+def _scaled(evaluations: int, scale: float) -> int:
+    return max(1, round(evaluations * scale))
 
 
 @dataclass(frozen=True)
