@@ -20,7 +20,7 @@ OBJECTIVES = [o.value for o in Objective]
 DEFAULT = 150  # evaluations of the solvers that would go on
 #: Their loops, or those of the search they start from, run in the core: they tell of progress, and ask the problem,
 #: only between calls to it.
-NATIVE = ("brkga", "pair-annealing", "cp-sat")
+NATIVE = ("brkga", "idrs", "pair-annealing", "cp-sat")
 APPLICABLE = [
     (name, objective)
     for name in agents.names()

@@ -5,6 +5,7 @@
 from .encoding import KeyEncoding
 from .proposal import Proposal, betas
 from .brkga import Brkga
+from .idrs import InstanceDependentRandomSearch
 from .pair_annealing import PairAnnealing
 
-__all__ = ["Brkga", "KeyEncoding", "PairAnnealing", "Proposal", "betas"]
+__all__ = ["Brkga", "InstanceDependentRandomSearch", "KeyEncoding", "PairAnnealing", "Proposal", "betas"]
