@@ -86,7 +86,7 @@ def schedule(
     named beside the table, and peak_bytes in --json includes them.
 
     Without --seconds and --evaluations a search spends its own number of evaluations and at most 10 seconds, an
-    exact solver at most 30 seconds: about a second for all but the exact ones at 1,000 ops.
+    exact solver at most 30 seconds: some ten seconds for all but the exact ones at 1,000 ops.
 
     Search pays where branches are wide. A chain has one order, and a large first layer sets the peak of most
     convolutional networks: then the command says that nothing can be better.
