@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .console import new_table, note, print_json, show, stderr
+from .console import complain, new_table, note, print_json, show, stderr
 from .problem import JsonOption
 
 reproduce_app = typer.Typer(no_args_is_help=True, help="Run the experiments behind the documentation.")
@@ -87,6 +87,55 @@ def headroom(
     note(f"{document['improved']} best-known values are new or better; rows and tables: {out}")
 
 
+@reproduce_app.command("tuning")
+def tuning(
+    out: Annotated[
+        Path,
+        typer.Option(metavar="DIR", help="Folder for rows and settings; a run goes on with what is there."),
+    ] = Path("tuning-output"),
+    workers: WorkersOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Tune BRKGA on training graphs, for peak memory on one and two devices (about 10 minutes).
+
+    Example:
+
+    ```sh
+    opgym reproduce tuning && opgym schedule MODEL --solver tuning-output/brkga-tuned.yaml
+    ```
+
+    Searches a grid over population, elites, mutants, bias and the Beta distribution of all mutants in stages,
+    each on other training graphs, and compares what wins with the untuned settings on validation graphs. The
+    settings that come with opgym as `brkga-tuned` were found so.
+    The folder gets rows.jsonl, tuning.json (what --json prints) and brkga-tuned.yaml.
+    """
+    from ..graphs.atomic import write_text
+    from ..runs.tuning import as_yaml, run
+
+    out.mkdir(parents=True, exist_ok=True)
+    with _progress("graphs") as progress:
+        document = run(rows_path=out / "rows.jsonl", workers=workers or _cores(), progress=progress)
+    write_text(out / "tuning.json", _json(document))
+    write_text(out / "brkga-tuned.yaml", as_yaml(document, "opgym reproduce tuning"))
+    if as_json:
+        print_json(document)
+        return
+    kept = document["stages"][-1]["kept"][0]
+    grid = new_table({"option": "left", "untuned": "right", "tuned": "right"}, title="BRKGA")
+    for name, value in document["untuned"].items():
+        grid.add_row(name, str(value), str(document["tuned"][name]))
+    show(grid)
+    columns = list(dict.fromkeys(line["family"] for line in document["check"]))
+    grid = new_table(
+        {"devices": "left"} | dict.fromkeys(columns, "right"), title="Gain on validation graphs, %"
+    )
+    for devices in dict.fromkeys(line["devices"] for line in document["check"]):
+        lines = {line["family"]: line for line in document["check"] if line["devices"] == devices}
+        grid.add_row(str(devices), *(_percent(lines[name]) for name in columns))
+    show(grid)
+    note(f"gain on the graphs of the last stage: {100 * kept['gain']:.1f} %; settings: {out}")
+
+
 def _show_headroom(table: dict[str, Any]) -> None:
     count = table["devices"]
     columns = list(table["lines"][0]["gains"])
@@ -103,6 +152,58 @@ def _show_headroom(table: dict[str, Any]) -> None:
             grid.add_row("", "", *("-" if value is None else f"{100 * value:.1f} *" for value in first))
     show(grid)
     note("* first study: prototypes, other graphs of the same families")
+
+
+@reproduce_app.command("optima")
+def optima(
+    quick: Annotated[
+        bool, typer.Option("--quick", help="One small graph of each family, and the real ones below 200 ops.")
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the proven optima, each with an order that has it."),
+    ] = None,
+    workers: WorkersOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Prove the least peak memory of about a hundred graphs, and see which solvers reach it (5 to 10 minutes).
+
+    Examples:
+
+    ```sh
+    opgym reproduce optima --quick
+    opgym reproduce optima --workers 2 --out proven_peak_memory.json
+    ```
+
+    The graphs: those of onnx-light and example with 50 ops and more, and of each synthetic family four of 50, 75 and
+    100 ops from the test seeds (of three families two of 200 ops, too). A proof is a bound that meets the peak of an
+    order: of the graph, of dp-order, or of cp-sat (extra solvers); up to 60 ops both have to agree. Every other solver
+    gets 5,000 evaluations and one seed. A graph whose program order is optimal is marked as trivial.
+
+    A value below something that was proven ends the command with an error (exit code 1).
+    """
+    from ..datasets.reference import save_proven_peaks
+    from ..runs.optima import proven_peaks, run
+    from .targets import require_writable
+
+    if out is not None:
+        require_writable(out, "--out")
+    with _progress("graphs") as progress:
+        document = run(quick=quick, workers=workers or _cores(), progress=progress)
+    if out is not None:
+        save_proven_peaks(out, proven_peaks(document["rows"]))
+    if as_json:
+        print_json(document)
+    else:
+        from .optima_report import show_optima
+
+        show_optima(document)
+    for text in document["contradictions"]:
+        complain(text)
+    if out is not None:
+        note(f"wrote {out}")
+    if document["contradictions"]:
+        raise typer.Exit(1)
 
 
 def _percent(interval: dict[str, Any]) -> str:
