@@ -26,7 +26,7 @@ void bind_order_program_core(nb::module_& m) {
         .def_prop_ro("upper", &OrderProgram::upper, "Peak of the best order.")
         .def_prop_ro("best_order", [](const OrderProgram& self) { return to_numpy(self.best_order()); },
                      nb::rv_policy::automatic)
-        .def_prop_ro("sets", &OrderProgram::sets, "Sets of ops that were looked at.");
+        .def_prop_ro("work", &OrderProgram::work, "Sets of ops that were looked at, or as much work.");
 }
 
 }  // namespace opgym

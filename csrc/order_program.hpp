@@ -1,9 +1,9 @@
 // The least peak over all orders of a graph's ops on one device, proven; or bounds that meet as far as limits allow.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -14,8 +14,55 @@
 
 namespace opgym {
 
-// Asks whether an order is within a limit of memory, for limits between the bounds known so far. A question that takes
-// too long is put off, and comes back with more effort in the next round. Goes on where the last call left it.
+// Whether some order is within a limit, asked in up to three ways side by side: backwards in time, forwards, and
+// backwards with what can be inferred first. Each gets a share of the work; the first answer counts.
+class OrderQuestion {
+   public:
+    enum class Answer { kGoing, kYes, kNo };
+
+    enum class Ways { kAll, kInferred, kNotInferred };
+
+    OrderQuestion(const OrderModel& model, int64_t limit, Ways ways, int64_t max_bytes);
+
+    // Does a little work.
+    Answer step();
+    // Asks anew, with a lower limit; what was found out still holds.
+    void tighten(int64_t limit);
+    int64_t limit() const { return limit_; }
+    // In sets looked at, or as much. Inference takes what it takes: its part is told apart.
+    int64_t work() const;
+    int64_t inference_work() const;
+    // Whether no way has memory to go on.
+    bool stuck() const;
+    // After kYes: items in order.
+    const std::vector<int32_t>& order() const { return order_; }
+    // After kNo: limits below have the same answer.
+    int64_t holds_below() const { return holds_below_; }
+
+   private:
+    struct Way {
+        OrderModel model;
+        bool is_backwards;
+        int64_t share, max_bytes;
+        std::unique_ptr<PrecedenceInference> inference;
+        std::unique_ptr<OrderDecision> decision;  // after the inference, if there is one
+        int64_t holds_below, inference_work = 0;
+        bool stuck = false;
+
+        int64_t work() const;
+    };
+
+    Answer infer(Way& way);
+    Answer decide(Way& way);
+
+    int64_t limit_;
+    std::vector<Way> ways_;
+    std::vector<int32_t> order_;
+    int64_t holds_below_ = 0;
+};
+
+// Asks for limits between the bounds known so far; below the best peak first, as that may end everything. Raises the
+// lower bound in between, with less effort. Goes on where the last call left it.
 class OrderProgram {
    public:
     // order: a legal one, best so far. lower: a peak that no order can beat. max_bytes: of the sets that are kept.
@@ -26,41 +73,19 @@ class OrderProgram {
 
     bool proven() const { return lower_ >= upper_; }
     // Whether there is nothing left to do, or no memory to do it with.
-    bool over() const { return full_ || proven(); }
+    bool over() const { return stuck_ || proven(); }
     int64_t lower() const { return lower_; }
     int64_t upper() const { return upper_; }
     const std::vector<int32_t>& best_order() const { return best_; }
-    // Sets that were looked at.
-    int64_t sets() const { return sets_; }
+    // Sets that were looked at, or as much work.
+    int64_t work() const { return work_ + last_.work() + (middle_ ? middle_->work() : 0); }
 
    private:
-    enum class Answer { kGoing, kYes, kNo, kUnknown };
-
-    // One question.
-    class Question {
-       public:
-        Question(const OrderModel& model, int64_t limit, bool infer, int64_t effort, int64_t max_bytes);
-
-        Answer step();
-        std::vector<int32_t> order() const;  // after kYes: items
-        int64_t holds_below() const { return holds_below_; }
-        int64_t limit() const { return limit_; }
-        int64_t sets() const;
-        bool full() const { return full_; }
-
-       private:
-        OrderModel model_;
-        const int64_t limit_, effort_, max_bytes_;
-        std::unique_ptr<PrecedenceInference> inference_;
-        OrderModel backwards_model_;
-        std::optional<OrderDecision> backwards_, forwards_;
-        bool found_forwards_ = false, full_ = false;
-        int64_t holds_below_, turn_ = 0;
-    };
-
     void step();
-    void ask();
-    void take_answer(Answer answer);
+    void step_last();
+    void step_middle();
+    void start_middle();
+    void found(const std::vector<int32_t>& items);
 
     const Graph& graph_;
     const OrderModel model_;
@@ -68,11 +93,13 @@ class OrderProgram {
     int64_t lower_, upper_;
     std::vector<int32_t> best_;
     std::unique_ptr<LeastBytes> least_;
-    std::unique_ptr<Question> question_;
-    int64_t effort_;
-    int64_t ceiling_;  // limits from here on have been put off in this round
-    bool may_infer_ = false, full_ = false;
-    int64_t sets_ = 0;
+    OrderQuestion last_;                     // just below the best peak
+    std::unique_ptr<OrderQuestion> middle_;  // of this round, between the bounds
+    int64_t effort_;                         // work of last_ by the end of the round
+    int64_t middle_effort_ = 0;              // work left for other questions; below 0: they took more than was left
+    int64_t ceiling_;                        // limits from here on have been put off in this round
+    bool stuck_ = false;
+    int64_t work_ = 0;  // of questions that are done with
 };
 
 }  // namespace opgym

@@ -89,6 +89,7 @@ void LeastLive::pose(const uint64_t* lower, const uint64_t* upper) {
         for (int32_t i : model_.enders[t])
             if (node_of_[i] >= 0) add_edge(node, node_of_[i], kUnlimited);
     }
+    work_ += static_cast<int64_t>(edges_.size());
     for (int32_t i : between_) {
         if (gain_[i] > 0) {
             add_edge(kSource, node_of_[i], gain_[i]);
@@ -125,6 +126,7 @@ bool LeastLive::find_levels() {
     for (size_t head = 0; head < queue_.size(); ++head) {
         const int32_t node = queue_[head];
         for (int32_t e = first_[node]; e >= 0; e = edges_[e].next) {
+            ++work_;
             if (edges_[e].room == 0 || level_[edges_[e].to] >= 0) continue;
             level_[edges_[e].to] = level_[node] + 1;
             if (edges_[e].to == kSink) return true;
@@ -188,6 +190,7 @@ void LeastLive::restore() {
     }
     edges_ = saved_edges_;
     flow_ = saved_flow_;
+    work_ += static_cast<int64_t>(edges_.size());
 }
 
 }  // namespace opgym

@@ -27,6 +27,9 @@ class LeastLive {
     void largest(uint64_t* bits);
     void smallest(uint64_t* bits);
 
+    // Edges looked at since the beginning.
+    int64_t work() const { return work_; }
+
     // The flow found so far, to go on from after something else was forced.
     void save();
     void restore();
@@ -53,7 +56,7 @@ class LeastLive {
     std::vector<int64_t> gain_;      // [items] what having it in the set gives back, by itself
     std::vector<int32_t> touched_;   // tensors
     std::vector<uint8_t> is_touched_;
-    int64_t offset_ = 0, flow_ = 0, saved_flow_ = 0;
+    int64_t offset_ = 0, flow_ = 0, saved_flow_ = 0, work_ = 0;
 };
 
 }  // namespace opgym

@@ -51,25 +51,44 @@ OrderDecision::OrderDecision(const OrderModel& model, int64_t limit, int64_t max
       direct_after_(direct_.inverse(model.size)), cut_(model, direct_), failed_(model.before.words()),
       done_(model.before.words(), 0), ready_(model.before.words(), 0), lower_(model.before.words()),
       least_(model.before.words()), pending_(model.size), started_(model.bytes.size(), 0),
-      unended_(model.bytes.size()), holds_below_(std::numeric_limits<int64_t>::max()) {
+      unended_(model.bytes.size()), last_(model.bytes.size(), 0), new_bytes_(model.size, 0),
+      ending_bytes_(model.size, 0), harmless_(model.before.words(), 0),
+      holds_below_(std::numeric_limits<int64_t>::max()) {
     RandomStream random(1);
     for (int32_t i = 0; i < model.size; ++i) {
         hash_of_.push_back(random.bits());
         comparable_.push_back(model.before.count(i) + model.after.count(i) + 1 == model.size);
         pending_[i] = static_cast<int32_t>(direct_[i].size());
         if (pending_[i] == 0) flip(ready_, i);
+        for (int32_t t : model.started_by[i]) new_bytes_[i] += model.bytes[t];
     }
-    for (size_t t = 0; t < model.bytes.size(); ++t) {
-        const auto tensor = static_cast<int32_t>(t);
-        unended_[t] = static_cast<int32_t>(model.enders[tensor].size());
-        if (model.starters[tensor].empty()) live_ += model.bytes[t];
+    for (int32_t t = 0; t < static_cast<int32_t>(model.bytes.size()); ++t) {
+        for (int32_t i : model.enders[t]) last_[t] ^= i;
+        unended_[t] = static_cast<int32_t>(model.enders[t].size());
+        if (unended_[t] == 1) ending_bytes_[last_[t]] += model.bytes[t];
+        if (model.starters[t].empty()) live_ += model.bytes[t];
     }
-    if (live_ > limit_) {
-        holds_below_ = live_;
+    for (int32_t i = 0; i < model.size; ++i) note_harmless(i);
+    start();
+}
+
+void OrderDecision::start() {
+    answer_ = Answer::kGoing;
+    if (live_ <= limit_) {
+        answer_ = settle();
+    } else {
+        holds_below_ = std::min(holds_below_, live_);
         answer_ = Answer::kNo;
-        return;
     }
-    answer_ = settle();
+}
+
+void OrderDecision::tighten(int64_t limit) {
+    limit_ = limit;
+    take_back(0);
+    frames_.clear();
+    choices_.clear();
+    aliases_.clear();
+    start();
 }
 
 OrderDecision::Answer OrderDecision::run(int64_t steps) {
@@ -98,27 +117,41 @@ OrderDecision::Answer OrderDecision::run(int64_t steps) {
 
 // Memory while an item runs next.
 int64_t OrderDecision::needed(int32_t item) const {
-    int64_t bytes = live_ + model_.passing_bytes[item];
-    for (int32_t t : model_.started_by[item])
-        if (started_[t] == 0) bytes += model_.bytes[t];
+    const int64_t bytes = live_ + model_.passing_bytes[item] + new_bytes_[item];
     for (int32_t t : model_.may_take_over[item])
         if (model_.is_backwards ? started_[t] == 0 : unended_[t] == 1) return bytes - model_.take_over_bytes[item];
     return bytes;
 }
 
-int64_t OrderDecision::live_after(int32_t item) const {
-    int64_t bytes = live_;
-    for (int32_t t : model_.started_by[item])
-        if (started_[t] == 0) bytes += model_.bytes[t];
-    for (int32_t t : model_.ended_by[item])
-        if (unended_[t] == 1) bytes -= model_.bytes[t];
-    return bytes;
+void OrderDecision::note_harmless(int32_t item) {
+    const uint64_t bit = uint64_t{1} << (item % 64);
+    if (new_bytes_[item] <= ending_bytes_[item])
+        harmless_[item / 64] |= bit;
+    else
+        harmless_[item / 64] &= ~bit;
 }
 
+void OrderDecision::add_new(int32_t item, int64_t bytes) {
+    new_bytes_[item] += bytes;
+    note_harmless(item);
+}
+
+void OrderDecision::add_ending(int32_t item, int64_t bytes) {
+    ending_bytes_[item] += bytes;
+    note_harmless(item);
+}
+
+// An item that has run keeps the bytes that were its own to start and to end: they are right again once it is taken back.
 void OrderDecision::add(int32_t item) {
     live_ = live_after(item);
-    for (int32_t t : model_.started_by[item]) ++started_[t];
-    for (int32_t t : model_.ended_by[item]) --unended_[t];
+    for (int32_t t : model_.started_by[item])
+        if (started_[t]++ == 0)
+            for (int32_t other : model_.starters[t])
+                if (other != item) add_new(other, -model_.bytes[t]);
+    for (int32_t t : model_.ended_by[item]) {
+        last_[t] ^= item;
+        if (--unended_[t] == 1) add_ending(last_[t], model_.bytes[t]);
+    }
     for (int32_t next : direct_after_[item])
         if (--pending_[next] == 0) flip(ready_, next);
     flip(done_, item);
@@ -136,10 +169,15 @@ void OrderDecision::take_back(size_t length) {
         flip(done_, item);
         for (int32_t next : direct_after_[item])
             if (pending_[next]++ == 0) flip(ready_, next);
-        for (int32_t t : model_.ended_by[item])
-            if (unended_[t]++ == 0) live_ += model_.bytes[t];
+        for (int32_t t : model_.ended_by[item]) {
+            if (unended_[t]++ == 1) add_ending(last_[t], -model_.bytes[t]);
+            last_[t] ^= item;
+        }
         for (int32_t t : model_.started_by[item])
-            if (--started_[t] == 0) live_ -= model_.bytes[t];
+            if (--started_[t] == 0)
+                for (int32_t other : model_.starters[t])
+                    if (other != item) add_new(other, model_.bytes[t]);
+        live_ -= new_bytes_[item] - ending_bytes_[item];
     }
 }
 
@@ -148,9 +186,9 @@ void OrderDecision::run_harmless() {
     for (bool again = true; again;) {
         again = false;
         for (size_t w = 0; w < ready_.size(); ++w)
-            for (uint64_t left = ready_[w]; left; left &= left - 1) {
+            for (uint64_t left = ready_[w] & harmless_[w]; left; left &= left - 1) {
                 const int32_t item = static_cast<int32_t>(64 * w) + std::countr_zero(left);
-                if (live_after(item) > live_ || needed(item) > limit_) continue;
+                if (!(harmless_[w] & left & -left) || needed(item) > limit_) continue;
                 add(item);
                 again = true;
             }
@@ -182,9 +220,8 @@ OrderDecision::Answer OrderDecision::settle() {
     for (;;) {
         run_harmless();
         if (static_cast<int32_t>(path_.size()) == model_.size) return Answer::kYes;
-        const auto above = std::find_if(frames_.begin(), frames_.end(), [&](const Frame& f) { return f.live >= live_; });
-        if (above == frames_.end()) break;
-        if (failed_.has(done_.data(), hash_)) break;
+        if (frames_.empty() || frames_.back().live < live_ || failed_.has(done_.data(), hash_)) break;
+        const auto above = std::partition_point(frames_.begin(), frames_.end(), [&](const Frame& f) { return f.live < live_; });
         const auto index = static_cast<size_t>(above - frames_.begin());
         go_to_least(index);
         first_alias = std::min(first_alias, frames_[index].first_alias);

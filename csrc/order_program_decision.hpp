@@ -43,6 +43,8 @@ class OrderDecision {
 
     // Looks at up to `steps` more sets.
     Answer run(int64_t steps);
+    // Asks anew, with a lower limit. What failed still does.
+    void tighten(int64_t limit);
     // After kYes: items in order.
     const std::vector<int32_t>& order() const { return path_; }
     // After kNo: the least memory above the limit that it met; limits below have the same answer.
@@ -63,7 +65,11 @@ class OrderDecision {
     };
 
     int64_t needed(int32_t item) const;
-    int64_t live_after(int32_t item) const;
+    int64_t live_after(int32_t item) const { return live_ + new_bytes_[item] - ending_bytes_[item]; }
+    void add_new(int32_t item, int64_t bytes);
+    void add_ending(int32_t item, int64_t bytes);
+    void note_harmless(int32_t item);
+    void start();
     void add(int32_t item);
     void take_back(size_t length);
     void run_harmless();
@@ -73,7 +79,8 @@ class OrderDecision {
     void fail_aliases(size_t first_alias);
 
     const OrderModel& model_;
-    const int64_t limit_, max_bytes_;
+    int64_t limit_;
+    const int64_t max_bytes_;
     const Lists direct_, direct_after_;
     LeastLive cut_;
     SetTable failed_;
@@ -83,6 +90,10 @@ class OrderDecision {
     std::vector<uint64_t> done_, ready_, lower_, least_;
     std::vector<int32_t> pending_;             // [items] direct predecessors that have not run
     std::vector<int32_t> started_, unended_;   // [tensors] starters that have run, enders that have not
+    std::vector<int32_t> last_;                // [tensors] exclusive or of the enders that have not run
+    // [items] bytes of the tensors that it would start, and of those that it would end, if it ran next.
+    std::vector<int64_t> new_bytes_, ending_bytes_;
+    std::vector<uint64_t> harmless_;  // items that would leave no more live than they find
     int64_t live_ = 0;
     uint64_t hash_ = 0;
     std::vector<int32_t> path_, suffix_;

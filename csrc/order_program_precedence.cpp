@@ -61,6 +61,7 @@ PrecedenceInference::Answer PrecedenceInference::step() {
     found_.clear();
     compare(item, word);
     changed_ = changed_ || !found_.empty();
+    found_any_ = found_any_ || changed_;
     return model_.add_precedences(found_) ? Answer::kGoing : Answer::kNone;
 }
 

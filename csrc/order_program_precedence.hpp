@@ -21,21 +21,28 @@ class PrecedenceInference {
 
     // Compares one more item with up to 64 others.
     Answer step();
+    // Goes on with a lower limit: what was found still holds.
+    void tighten(int64_t limit) { limit_ = limit; }
     // Some limit up to which the same would be found; above the limit.
     int64_t holds_below() const { return holds_below_; }
+    bool found_any() const { return found_any_; }
+    // In units of what a decision takes for a set, about.
+    int64_t work() const { return cut_.work() / kEdgesPerSet; }
 
    private:
+    static constexpr int64_t kEdgesPerSet = 128;
+
     bool start_item();
     void compare(int32_t item, int32_t word);
     void learn();
     void note(int64_t change);
 
     OrderModel& model_;
-    const int64_t limit_;
+    int64_t limit_;
     Lists direct_;
     LeastLive cut_;
     int32_t item_ = 0, word_ = -1;  // what is next; word_ -1: nothing of the item has been looked at
-    bool changed_ = false;
+    bool changed_ = false, found_any_ = false;
     int64_t base_ = 0, holds_below_;
     std::vector<uint64_t> lower_, upper_, set_, may_be_in_, may_be_out_;
     std::vector<std::pair<int32_t, int32_t>> found_;

@@ -107,4 +107,30 @@ inline std::string wrong_with_order_program(uint64_t seed) {
     return OrderPeak(graph).peak(program.best_order()) == best ? "" : "the program's order";
 }
 
+// A small tensor that is needed only at the end looks cheap early on, and is one byte too many later. What is wrong with
+// the decision, or nothing.
+inline std::string wrong_with_early_byte() {
+    GraphArrays a;
+    // first -> 10 bytes and a signal; after the signal early -> 1, second -> 5; both -> 1; wide -> 19; last.
+    a.input_ptr = {0, 0, 1, 2, 4, 5, 7};
+    a.input_tensor = {1, 1, 0, 3, 4, 2, 5};
+    a.output_ptr = {0, 2, 3, 4, 5, 6, 6};
+    a.tensor_bytes = {10, 0, 1, 5, 1, 19};
+    a.workspace_bytes.assign(6, 0);
+    a.is_variable.assign(6, 0);
+    a.update_of.assign(6, -1);
+    a.elementwise.assign(6, 0);
+    a.is_output.assign(6, 0);
+    const OrderModel forwards{Graph(a)};
+    const OrderModel backwards = forwards.backwards();
+    for (const OrderModel* model : {&forwards, &backwards})
+        for (const int64_t limit : {19, 20}) {
+            OrderDecision decision(*model, limit, int64_t{1} << 20);
+            const auto answer = decision.run(1000);
+            if (answer != (limit == 20 ? OrderDecision::Answer::kYes : OrderDecision::Answer::kNo)) return "a byte too early";
+            if (limit == 19 && decision.holds_below() != 20) return "the next limit worth asking for";
+        }
+    return "";
+}
+
 }  // namespace opgym::testing

@@ -60,6 +60,12 @@ class Run:
     def transfer_ns(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]: ...
 
     @property
+    def op_order(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C')]:
+        """
+        Ops that are no variables in the order in which they started; empty without a timeline.
+        """
+
+    @property
     def timeline(self) -> dict[str, NDArray[Any]] | None:
         """Arrays of opgym.graphs.Timeline by name, or None if not asked for."""
 
@@ -186,9 +192,38 @@ class OrderDescent(OrderSearch):
 
     def __init__(self, graph: Graph, order: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], seed: int, target: int, patience: int, kick: int) -> None: ...
 
-def xp_least(arg: Graph, /) -> list[int]: ...
+class OrderProgram:
+    """
+    The least peak over all orders, by exact search; see csrc/order_program.hpp.
+    """
 
-def xp_decide(arg0: Graph, arg1: int, arg2: bool, arg3: bool, arg4: int, /) -> tuple[int, int, float, float, int, int, list[int]]: ...
+    def __init__(self, graph: Graph, order: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], lower: int, max_bytes: int) -> None: ...
+
+    def run(self, seconds: float) -> None:
+        """Goes on for about this long, or until a better order is found."""
+
+    @property
+    def proven(self) -> bool:
+        """Whether no order is better than the best one."""
+
+    @property
+    def over(self) -> bool:
+        """Whether there is nothing left to do, or no memory to do it with."""
+
+    @property
+    def lower(self) -> int:
+        """A peak that no order can beat."""
+
+    @property
+    def upper(self) -> int:
+        """Peak of the best order."""
+
+    @property
+    def best_order(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C')]: ...
+
+    @property
+    def work(self) -> int:
+        """Sets of ops that were looked at, or as much work."""
 
 class KeyDecoder:
     """Keys in [0, 1] as a placement with priorities."""
@@ -205,6 +240,9 @@ class KeyDecoder:
 
     def evaluate(self, keys: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[float, int]:
         """Overflow share (0: it fits) and value."""
+
+def draw_keys(distribution: tuple[Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], float], chromosomes: int, seed: int) -> Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C')]:
+    """Keys drawn as BRKGA draws its mutants, [chromosomes * genes]."""
 
 class KeySearch:
     """A search over keys that goes on where the last call left it."""

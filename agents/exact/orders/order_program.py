@@ -76,7 +76,7 @@ class DpOrder(SchedulingSolver):
                 search.run(min(_CALL_SECONDS, _seconds_left(evaluator)))
                 if search.upper < known and not evaluator.exhausted:
                     evaluator.evaluate(Order(search.best_order))
-            lower, note = search.lower, f"{search.sets} sets of ops looked at"
+            lower, note = search.lower, f"{search.work} sets of ops looked at, or as much work"
         best = evaluator.best_outcome
         return Remark(note, best is not None and best.value <= lower, float(lower))
 
