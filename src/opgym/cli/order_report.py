@@ -95,6 +95,7 @@ def order_conclusions(
         bound: The tightest bound.
     """
     from ..agents.registry import HEURISTICS, family
+    from ..conf import make_agent
 
     best = results[0]
     if not best.outcome.ok:
@@ -108,8 +109,9 @@ def order_conclusions(
             f"{best.solver} needs {share} less than the order of the program, {format_bytes(reference)}."
         ]
     feasible = [result for result in results if result.outcome.ok]
-    rules = [result for result in feasible if family(result.solver) == HEURISTICS]
-    searches = [r for r in feasible if family(r.solver) != HEURISTICS and r.solver != "random-order"]
+    families = {result.solver: family(make_agent(result.solver).name) for result in feasible}
+    rules = [result for result in feasible if families[result.solver] == HEURISTICS]
+    searches = [r for r in feasible if families[r.solver] != HEURISTICS and r.solver != "random-order"]
     if rules and searches and best.outcome.value < reference:
         sentences.append(search_or_rule(searches[0], rules[0]))
     ratio = ratio_to_bound(best.outcome, bound)
@@ -118,6 +120,15 @@ def order_conclusions(
     elif ratio is not None:
         sentences.append(left_to_gain(ratio, bound))
     return sentences
+
+
+def _is_rule(solver: str) -> bool:
+    """Whether a solver needs no search; settings that go by a name of their own are those of searches."""
+    from ..agents import names
+    from ..agents.registry import HEURISTICS, family
+    from ..problems import SchedulingProblem
+
+    return solver in names(SchedulingProblem) and family(solver) == HEURISTICS
 
 
 def _proof(results: Sequence[Result[Order]], problem: SchedulingProblem, bound: Bound) -> str:

@@ -218,9 +218,9 @@ def search_or_rule(search: Result[Any], rule: Result[Any]) -> str:
 
 def _searches(solver: str) -> bool:
     """Whether a solver improves until its budget is spent (and is more than random tries)."""
-    from ..agents.registry import solver_class
+    from ..conf import make_agent
 
-    return solver_class(solver).anytime and solver != "random"
+    return make_agent(solver).anytime and solver != "random"
 
 
 def _gain(ours: Result[Any], baseline: Result[Any]) -> float:
