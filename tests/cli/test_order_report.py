@@ -72,11 +72,6 @@ def test_a_rule_is_enough_and_another_solver_proves_it(problem: SchedulingProble
     ]
 
 
-def test_settings_by_a_name_of_their_own_are_a_search(problem: SchedulingProblem) -> None:
-    found = sentences(problem, result("dfs", 20), result("tuned.yaml", 15))
-    assert found[1] == "tuned.yaml is 25.0 % better than the best method without search, dfs."
-
-
 def test_the_program_is_right_already(problem: SchedulingProblem) -> None:
     assert sentences(problem, result("program-order", 30), result("order-search", 30, bound=20)) == [
         "The order of the program is as good as any that was found.",

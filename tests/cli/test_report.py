@@ -62,11 +62,6 @@ def test_search_pays() -> None:
     assert found[0] == "annealing is 25.0 % better than the best method without search, metis."
 
 
-def test_settings_by_a_name_of_their_own_are_a_search() -> None:
-    found = sentences(result("m-etf", 2_500_000), result("tuned.yaml", 2_000_000))
-    assert found[0] == "tuned.yaml is 20.0 % better than the best method without search, m-etf."
-
-
 def test_the_bound_is_met() -> None:
     found = sentences(result("single", 3_000_000), result("m-etf", 1_000_000))
     assert found == ["Nothing can be better: m-etf meets the lower bound (critical path)."]

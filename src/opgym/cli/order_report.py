@@ -122,15 +122,6 @@ def order_conclusions(
     return sentences
 
 
-def _is_rule(solver: str) -> bool:
-    """Whether a solver needs no search; settings that go by a name of their own are those of searches."""
-    from ..agents import names
-    from ..agents.registry import HEURISTICS, family
-    from ..problems import SchedulingProblem
-
-    return solver in names(SchedulingProblem) and family(solver) == HEURISTICS
-
-
 def _proof(results: Sequence[Result[Order]], problem: SchedulingProblem, bound: Bound) -> str:
     """Why the best value is the optimum."""
     if results[0].outcome.value <= problem.lower_bound().value:
