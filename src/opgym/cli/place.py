@@ -46,7 +46,9 @@ def place(
     solver: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME", help="A solver (see opgym solvers). Repeat for more. Default: all that apply."
+            metavar="NAME",
+            help="A solver (see opgym solvers) or a YAML file of settings. Repeat for more. "
+            "Default: all that apply.",
         ),
     ] = None,
     seconds: SecondsOption = None,
@@ -99,13 +101,14 @@ def place(
     seconds, evaluations, proven_optimal, note}. The exit code is 0 once a solver has answered, whatever
     the verdict.
     """
-    from ..agents import make, names
+    from ..agents import names
+    from ..conf import make_agent
     from .report import conclusions, json_row, ranked, show_results, table
     from .solving import require_results, solve_all
 
     chosen = list(dict.fromkeys(solver)) if solver else names()
     for name in chosen:
-        make(name)  # an unknown name is refused before the model is read
+        make_agent(name)  # an unknown name is refused before the model is read
     _require_targets(model, out, export, trace, plot)
     imported = ImportChoices(dim, subgraphs, trust, shape, flops).read(model)
     problem = pose(imported, cluster, objective, micro_batches, schedule)

@@ -40,7 +40,8 @@ def schedule(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="A solver (see opgym solvers). Repeat for more. Default: all but the exact ones.",
+            help="A solver (see opgym solvers) or a YAML file of settings. Repeat for more. "
+            "Default: all but the exact ones.",
         ),
     ] = None,
     exact: Annotated[
@@ -97,8 +98,9 @@ def schedule(
     --json prints a list as opgym place does, best first: {solver, value, unit, verdict, ratio_to_bound, bound,
     peak_bytes, seconds, evaluations, proven_optimal, note}.
     """
-    from ..agents import make, names
+    from ..agents import names
     from ..agents.registry import EXACT, family
+    from ..conf import make_agent
     from ..problems import SchedulingProblem
     from .order_report import order_conclusions, order_table, tightest_bound
     from .report import json_row, ranked, show_results
@@ -110,7 +112,7 @@ def schedule(
         chosen = [*chosen, *(name for name in known if family(name) == EXACT)]
     chosen = list(dict.fromkeys(chosen))
     for name in chosen:
-        make(name)  # an unknown name is refused before the model is read
+        make_agent(name)  # an unknown name is refused before the model is read
     require_files(model, {"--out": out, "--export": export, "--plot": plot})
     imported = ImportChoices(dim, subgraphs, trust, shape, flops).read(model)
     if export is not None and imported.origin is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +58,7 @@ def solve_all(
 
     Args:
         problem: What to solve.
-        names: Solvers, in the order to run them.
+        names: Solvers, or settings of :mod:`opgym.conf`, in the order to run them.
         seconds: Limit for each; ``None`` for both limits: those of :func:`budget_of`.
         evaluations: Limit for each.
         seed: Seed of each.
@@ -66,12 +66,12 @@ def solve_all(
     """
     import numpy as np
 
-    from ..agents import make
+    from ..conf import make_agent
     from ..errors import InvalidProblemError
 
     solved = Solved()
     for position, name in enumerate(names):
-        solver = make(name)
+        solver = make_agent(name)
         reason = solver.skip_reason(problem)
         if reason is not None:
             solved.skipped.append((name, reason))
@@ -81,7 +81,9 @@ def solve_all(
         try:
             with SolverProgress(heading, budget, _unit(problem), enabled=show_progress) as progress:
                 rng = np.random.default_rng(seed)
-                solved.results.append(solver.solve(problem, budget, rng, progress.update))
+                result = solver.solve(problem, budget, rng, progress.update)
+                # Stored settings of a solver go by their own name.
+                solved.results.append(replace(result, solver=name))
         except InvalidProblemError as error:
             solved.skipped.append((name, str(error)))
         except (KeyboardInterrupt, MemoryError):
