@@ -15,7 +15,11 @@ def _file(tmp_path, text):
 
 @pytest.mark.parametrize("name", conf.agent_names())
 def test_every_stored_file_makes_a_solver(name):
-    assert conf.agent(name).name in {"brkga"}
+    assert conf.agent(name).name == name.partition("-")[0]
+
+
+def test_the_untuned_baseline_is_the_solver_with_its_defaults():
+    assert conf.agent("brkga") == conf.make_agent("brkga") == make("brkga")
 
 
 def test_a_file_names_a_solver_and_its_options(tmp_path):
