@@ -1,4 +1,4 @@
-"""Ids to graphs: ``onnx-light/<name>``, ``example/<name>``, ``synthetic/<family>?...``, or a file's path.
+"""Ids to graphs: ``zoo/<name>``, ``onnx-light/<name>``, ``example/<name>``, ``synthetic/<family>?...``, or a path.
 
 An id names the same graph on every machine with the same versions; a path is read as what its content is.
 ``#augment=SEED`` behind any of them asks for a copy with other sizes and costs.
@@ -16,7 +16,7 @@ from ..errors import ImportFailedError, UnknownIdError, unknown_id
 from ..graphs import Graph
 from ..graphs.readers import Imported, ImportReport
 from ..graphs.readers import read as read_file
-from . import example, onnx_light, synthetic
+from . import example, onnx_light, synthetic, zoo
 
 __all__ = ["ids", "load", "read"]
 
@@ -25,7 +25,7 @@ _AUGMENT = re.compile(r"augment=([0-9]{1,18})")
 
 def ids() -> list[str]:
     """All ids, sorted; of each synthetic family one."""
-    return sorted([*onnx_light.ids(), *example.ids(), *synthetic.ids()])
+    return sorted([*zoo.ids(), *onnx_light.ids(), *example.ids(), *synthetic.ids()])
 
 
 def load(id: str | os.PathLike[str], **options: Any) -> Graph:
@@ -63,6 +63,9 @@ def _read(name: str, options: dict[str, Any]) -> Imported:
     if name.startswith(synthetic.PREFIX):
         _refuse_model_options(name, options)
         return synthetic.read(name)
+    if name.startswith(zoo.PREFIX):
+        _refuse_model_options(name, options)
+        return zoo.read(name)
     if name.startswith(onnx_light.PREFIX):
         imported = onnx_light.read(name, **options)
         return replace(imported, report=replace(imported.report, source=name))

@@ -30,8 +30,8 @@ from ...graphs.readers import Imported
 #: Where the definitions of the shipped zoo are.
 MODELS = f"{__package__}.models"
 
-_FAMILY = re.compile(r"[a-z][a-z0-9_-]*")
-_NAME = re.compile(r"[a-z0-9][a-z0-9._-]*-(train|infer)")
+FAMILY = re.compile(r"[a-z][a-z0-9_-]*")
+NAME = re.compile(r"[a-z0-9][a-z0-9._-]*-(train|infer)")
 
 #: Runs once, without arguments, and returns the graph; it must give the same graph every time.
 Build = Callable[[], Imported]
@@ -91,7 +91,7 @@ class Definition:
         """
         for item in self.function():
             name, build, configuration = item if len(item) == 3 else (*item, {})
-            if not isinstance(name, str) or not _NAME.fullmatch(name) or not callable(build):
+            if not isinstance(name, str) or not NAME.fullmatch(name) or not callable(build):
                 raise InvalidDatasetError(
                     f"family {self.family!r} offers {name!r}; expected a name in lower-case letters, digits, '-', "
                     "'_' and '.' that ends in -train or -infer, with a function that builds the graph"
@@ -116,7 +116,7 @@ def definition(
     Raises:
         InvalidDatasetError: A family that is no lower-case word.
     """
-    if not _FAMILY.fullmatch(family):
+    if not FAMILY.fullmatch(family):
         raise InvalidDatasetError(
             f"family {family!r}; expected lower-case letters, digits, '-' and '_', e.g. 'rnnlm'"
         )
@@ -130,7 +130,7 @@ def definition(
 
 
 def variants(origin: str = MODELS) -> dict[str, Variant]:
-    """All graphs that a package of definitions offers, by name, sorted.
+    """All graphs that a package of definitions offers, by name; modules by name, the rest as it is written.
 
     Args:
         origin: A package (each of its modules is imported), a module, or the path of a Python file.
@@ -141,7 +141,7 @@ def variants(origin: str = MODELS) -> dict[str, Variant]:
     """
     modules = _import(origin)
     found: dict[str, Variant] = {}
-    for (module, _), entry in sorted(_definitions.items(), key=lambda item: item[0]):
+    for (module, _), entry in sorted(_definitions.items(), key=lambda item: item[0][0]):
         if module not in modules:
             continue
         for variant in entry.variants():
@@ -152,7 +152,7 @@ def variants(origin: str = MODELS) -> dict[str, Variant]:
                     f"{other.function.__qualname__}; names are unique"
                 )
             found[variant.name] = variant
-    return dict(sorted(found.items()))
+    return found
 
 
 def _import(origin: str) -> set[str]:
@@ -169,9 +169,10 @@ def _import(origin: str) -> set[str]:
 
 def _import_file(path: Path) -> str:
     name = f"opgym_definitions_{path.stem}"
-    known = sys.modules.get(name)
-    if known is not None and getattr(known, "__file__", None) == str(path.resolve()):
-        return name
+    for key in [
+        key for key in _definitions if key[0] == name
+    ]:  # of another file, or of this one before a change
+        del _definitions[key]
     spec = importlib.util.spec_from_file_location(name, path.resolve())
     if spec is None or spec.loader is None or not path.is_file():
         raise InvalidDatasetError(f"{path}: no such file; expected a Python file with @definition functions")

@@ -24,6 +24,10 @@ COMMANDS = (
     ("import",),
     ("solvers",),
     ("datasets", "list"),
+    ("datasets", "show"),
+    ("datasets", "stats"),
+    ("datasets", "verify"),
+    ("datasets", "build"),
     ("benchmark", "simulator"),
     ("info",),
 )

@@ -1,4 +1,4 @@
-"""``opgym info``, ``solvers``, ``datasets list``, ``benchmark simulator``."""
+"""``opgym info``, ``solvers``, ``benchmark simulator``."""
 
 import re
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opgym import agents, datasets
+from opgym import agents
 from opgym.cli.info import installation
 from opgym.problems import SchedulingProblem
 
@@ -57,17 +57,6 @@ def test_solvers(rows: Callable[..., Any], opgym: Run) -> None:
     assert "step_time" in annealing["objectives"]
     text = opgym("solvers").stdout
     assert all(row["name"] in text for row in found)
-
-
-def test_datasets(rows: Callable[..., Any], opgym: Run) -> None:
-    assert [row["id"] for row in rows("datasets", "list")] == datasets.ids()
-    light = rows("datasets", "list", "onnx-light/")
-    assert {"id": "onnx-light/densenet121"} in light
-    assert all(row["id"].startswith("onnx-light/") for row in light)
-    assert opgym("datasets", "list", "example/").stdout.split() == [
-        name for name in datasets.ids() if name.startswith("example/")
-    ]
-    assert rows("datasets", "list", "no such text") == []
 
 
 def test_benchmark_rows_pass_through(

@@ -10,7 +10,18 @@ import typer
 from typer.core import TyperGroup
 
 from ..errors import OpgymError
-from . import INTERRUPTED, benchmark, check, import_model, info, listings, place, reproduce, schedule
+from . import (
+    INTERRUPTED,
+    benchmark,
+    check,
+    datasets,
+    import_model,
+    info,
+    listings,
+    place,
+    reproduce,
+    schedule,
+)
 from .console import complain
 
 #: Exit codes: bad input; output that cannot be written, or a solver that broke; nobody reads the output.
@@ -83,7 +94,7 @@ app.command("schedule")(schedule.schedule)
 app.command("check")(check.check)
 app.command("import")(import_model.import_model)
 app.command("solvers")(listings.solvers)
-app.add_typer(listings.datasets_app, name="datasets")
+app.add_typer(datasets.datasets_app, name="datasets")
 app.add_typer(benchmark.benchmark_app, name="benchmark")
 app.add_typer(reproduce.reproduce_app, name="reproduce")
 app.command("info")(info.info)

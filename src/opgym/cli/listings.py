@@ -1,15 +1,11 @@
-"""``opgym solvers`` and ``opgym datasets``: what can be named on the command line."""
+"""``opgym solvers``: what can be named on the command line."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from .console import new_table, print_json, show
 from .problem import JsonOption
-
-datasets_app = typer.Typer(no_args_is_help=True, help="Graphs that can be named by an id.")
 
 
 def solvers(as_json: JsonOption = False) -> None:
@@ -63,28 +59,3 @@ def _decides(row: dict[str, Any]) -> str:
 
     every = len(row["objectives"]) in (0, len(Objective))
     return ", ".join(row["problems"]) + ("" if every else f": {', '.join(row['objectives'])}")
-
-
-@datasets_app.command("list")
-def list_datasets(
-    contains: Annotated[str, typer.Argument(metavar="[TEXT]", help="Only ids that contain this.")] = "",
-    as_json: JsonOption = False,
-) -> None:
-    """List the ids of graphs.
-
-    Example:
-
-    ```sh
-    opgym datasets list onnx-light
-    ```
-
-    --json prints a list of {id}.
-    """
-    from .. import datasets
-
-    ids = [name for name in datasets.ids() if contains in name]
-    if as_json:
-        print_json([{"id": name} for name in ids])
-        return
-    for name in ids:
-        print(name)

@@ -1,0 +1,307 @@
+"""``opgym datasets``: which graphs have an id, whether they are sound, and how they are made."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .console import complain, new_table, note, print_json, show
+from .problem import JsonOption
+from .progress import progress_bar
+
+if TYPE_CHECKING:
+    from ..datasets.zoo.build import Result
+    from ..datasets.zoo.registry import Variant
+
+datasets_app = typer.Typer(no_args_is_help=True, help="Graphs that can be named by an id.")
+
+#: Exit code where a check has found something.
+UNSOUND = 1
+
+
+@datasets_app.command("list")
+def list_datasets(
+    contains: Annotated[str, typer.Argument(metavar="[TEXT]", help="Only ids that contain this.")] = "",
+    family: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only graphs of this architecture.")
+    ] = None,
+    split: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only `train`, `validation` or `test`.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List graphs that have an id.
+
+    Example:
+
+    ```sh
+    opgym datasets list zoo/ --split test
+    ```
+
+    Of each synthetic family one id is listed; any other parameters may be asked for.
+
+    --json prints a list of {id, ops, tensors, topology, family, level, source, split}; topology is a hash of op
+    kinds and edges, sizes ignored, and no split divides a family.
+    """
+    from .. import datasets
+    from ..datasets.catalogue import catalogue
+    from ..datasets.zoo.splits import SPLITS
+    from ..errors import unknown_id
+
+    if split is not None and split not in SPLITS:
+        raise unknown_id("split", split, list(SPLITS))
+    rows = [
+        row
+        for row in catalogue([id for id in datasets.ids() if contains in id])
+        if family in (None, row.family) and split in (None, row.split)
+    ]
+    if as_json:
+        print_json([asdict(row) for row in rows])
+        return
+    grid = new_table(
+        {"id": "wrap", "ops": "right", "tensors": "right", "family": "left", "level": "left", "split": "left"}
+    )
+    for row in rows:
+        grid.add_row(row.id, f"{row.ops:,}", f"{row.tensors:,}", row.family, row.level, row.split)
+    show(grid)
+    note(f"{len(rows)} ids")
+
+
+@datasets_app.command("show")
+def show_dataset(
+    id: Annotated[str, typer.Argument(metavar="ID", help="Of a graph, e.g. `zoo/rnnlm-2l-train`.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Print what is known of a graph: where it is from, its configuration, its size.
+
+    Example:
+
+    ```sh
+    opgym datasets show onnx-light/densenet121
+    ```
+
+    --json prints {id, ops, tensors, topology, family, level, source, split, fingerprint, parameter_bytes,
+    flops, kinds, notes} and, for graphs of the zoo, {sha256, licence, reference, batch, configuration}.
+    """
+    from ..datasets.describe import describe
+
+    document = describe(id)
+    if as_json:
+        print_json(document)
+        return
+    from rich.table import Table
+
+    grid = Table.grid(padding=(0, 2))
+    for key, value in document.items():
+        if key == "kinds":
+            value = ", ".join(f"{kind} {count:,}" for kind, count in list(value.items())[:12])
+        elif key == "configuration":
+            value = ", ".join(f"{name} {what}" for name, what in value.items())
+        elif key == "notes":
+            value = "\n".join(value)
+        grid.add_row(key.replace("_", " "), f"{value:,}" if isinstance(value, int) else str(value))
+    show(grid)
+
+
+@datasets_app.command("stats")
+def stats(as_json: JsonOption = False) -> None:
+    """Count the zoo: graphs by family, level, source and split, bytes, and what its rules keep out.
+
+    Example:
+
+    ```sh
+    opgym datasets stats
+    ```
+
+    --json prints {graphs, topologies, families, groups, ops, bytes, dataset_version, built_with, by_family,
+    by_level, by_source, by_split, by_mode, dropped}; groups are families with twins counted once, ops is
+    {least, median, most, all}.
+    """
+    from ..datasets import zoo
+    from ..datasets.zoo.statistics import statistics
+
+    document = statistics(zoo.manifest(), zoo.FOLDER)
+    if as_json:
+        print_json(document)
+        return
+    ops = document["ops"]
+    print(
+        f"{document['graphs']} graphs of {document['families']} families ({document['groups']} without twins), "
+        f"{document['topologies']} topologies, {document['bytes'] / 1e6:.1f} MB, "
+        f"dataset version {document['dataset_version']}"
+    )
+    print(f"ops: {ops['least']:,} to {ops['most']:,}, median {ops['median']:,}, {ops['all']:,} in all\n")
+    for title in ("level", "source", "split", "mode"):
+        counts = document[f"by_{title}"]
+        print(f"{title}: {', '.join(f'{name} {count}' for name, count in counts.items()) or '-'}")
+    grid = new_table(
+        {"family": "left", "graphs": "right", "ops": "right", "split": "left", "twin of": "left"}
+    )
+    for family, row in document["by_family"].items():
+        span = f"{row['least']:,} - {row['most']:,}"
+        twin = row["group"] if row["group"] != family else ""
+        grid.add_row(family, str(row["graphs"]), span, row["split"], twin)
+    show(grid)
+    if document["dropped"]:
+        print(f"kept out: {', '.join(f'{why} {count}' for why, count in document['dropped'].items())}")
+
+
+@datasets_app.command("verify")
+def verify(
+    folder: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="A zoo, e.g. of a build. Default: what comes with opgym."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Recompute checksums, fingerprints, topologies, counts and splits of every graph of the zoo.
+
+    Example:
+
+    ```sh
+    opgym datasets verify
+    ```
+
+    Exits with 1 where anything is wrong. --json prints {graphs, bytes, findings}, findings a list of {file,
+    problem}.
+    """
+    from ..datasets import zoo
+    from ..datasets.zoo.manifest import MANIFEST, Manifest
+    from ..datasets.zoo.verification import verify as find
+
+    place = zoo.FOLDER if folder is None else folder
+    with progress_bar("graphs") as progress:
+        findings = find(place, progress)
+    entries = Manifest.load(place / MANIFEST).entries.values()
+    files = [place / entry.file for entry in entries]
+    size = sum(file.stat().st_size for file in files if file.exists())
+    if as_json:
+        found = [asdict(finding) for finding in findings]
+        print_json({"graphs": len(files), "bytes": size, "findings": found})
+    elif findings:
+        grid = new_table({"file": "left", "problem": "wrap"})
+        for finding in findings:
+            grid.add_row(finding.file, finding.problem)
+        show(grid)
+    else:
+        print(f"{len(files)} graphs, {size / 1e6:.1f} MB: all as the manifest says")
+    if findings:
+        complain(f"{len(findings)} problems in {place}")
+        raise typer.Exit(UNSOUND)
+
+
+@datasets_app.command("build")
+def build(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAMES]...", help="Graphs to build. Default: all.")
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Folder; a build goes on with what is there.")
+    ] = Path("zoo-build"),
+    check: Annotated[
+        bool, typer.Option("--check", help="Compare with what comes with opgym, byte for byte.")
+    ] = False,
+    definitions: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="A Python file with definitions of your own, or a package's name."),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Processes. Default: one per core.")
+    ] = None,
+    seconds: Annotated[float, typer.Option(min=0.1, metavar="S", help="Most seconds for one graph.")] = 900.0,
+    dataset_version: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Of the manifest. Default: one more if a shipped graph changes or goes."
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Build the zoo from its definitions (extra `zoo`).
+
+    Example:
+
+    ```sh
+    opgym datasets build rnnlm-2l-train --check
+    ```
+
+    Every graph is built in a process of its own; one that fails is listed and stops nothing, and is tried again by
+    the next build. DIR/candidates gets the graphs, DIR/zoo those that the rules let in (100 to 100,000 ops, no near
+    copies, at most 8 of a family), with their manifest.
+
+    --json prints {results, zoo, dropped}, results a list of {name, status, seconds, sha256, error}; with --check
+    {results, differ}.
+    """
+    from ..datasets import zoo
+    from ..datasets.zoo.assembly import assemble
+    from ..datasets.zoo.build import build as build_graphs
+    from ..datasets.zoo.build import choose, offered
+    from ..datasets.zoo.registry import MODELS
+
+    origin = definitions or MODELS
+    known = offered(origin)
+    shipped = zoo.manifest()
+    chosen = choose(names or [], known)
+    if check and not names:
+        chosen = [known[name] for name in shipped.entries if name in known]
+    if not chosen:
+        raise typer.BadParameter("there is nothing to build", param_hint="NAMES")
+    with progress_bar("graphs") as progress:
+        results = build_graphs(
+            chosen, out, origin=origin, workers=workers or _cores(), seconds=seconds, progress=progress
+        )
+    document: dict[str, Any] = {"results": [asdict(result) for result in results]}
+    if check:
+        wanted = {name: entry.sha256 for name, entry in shipped.entries.items()}
+        document["differ"] = [row.name for row in results if row.sha256 != wanted.get(row.name)]
+    elif any(result.sha256 for result in results):
+        with progress_bar("rules") as progress:
+            manifest = assemble(
+                out,
+                known,
+                dataset_version=dataset_version,
+                shipped=_same_zoo(origin, known),
+                progress=progress,
+            )
+        document |= {"zoo": sorted(manifest.entries), "dropped": [asdict(row) for row in manifest.dropped]}
+    if as_json:
+        print_json(document)
+    else:
+        _show_build(results, document, out)
+    if document.get("differ") or not any(result.sha256 for result in results):
+        raise typer.Exit(UNSOUND)
+
+
+def _same_zoo(origin: str, known: dict[str, Variant]) -> Any:
+    """The shipped manifest, where it is the shipped zoo that is built."""
+    from ..datasets import zoo
+    from ..datasets.zoo.registry import MODELS
+
+    return zoo.manifest() if origin == MODELS and known else None
+
+
+def _show_build(results: list[Result], document: dict[str, Any], out: Path) -> None:
+    failed = [result for result in results if result.status == "failed"]
+    if failed:
+        grid = new_table({"failed": "left", "seconds": "right", "why": "wrap"})
+        for result in failed:
+            grid.add_row(result.name, f"{result.seconds:.0f}", result.error)
+        show(grid)
+    counts = {status: sum(r.status == status for r in results) for status in ("built", "kept", "failed")}
+    print(", ".join(f"{count} {status}" for status, count in counts.items() if count))
+    if "differ" in document:
+        differ = document["differ"]
+        print(f"other bytes than shipped: {', '.join(differ)}" if differ else "the same bytes as shipped")
+        return
+    if "zoo" in document:
+        for row in document["dropped"]:
+            note(f"kept out: {row['name']} ({row['ops']:,} ops): {row['why']}")
+        print(f"{len(document['zoo'])} graphs in {out / 'zoo'}")
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
