@@ -1,5 +1,15 @@
 """Values that others are measured against, stored with the solutions that reach them."""
 
 from .best_known import PACKAGED, BestKnown, Known, packaged_best_known
+from .proven_peaks import PACKAGED_PEAKS, ProvenPeak, load_proven_peaks, save_proven_peaks
 
-__all__ = ["PACKAGED", "BestKnown", "Known", "packaged_best_known"]
+__all__ = [
+    "PACKAGED",
+    "PACKAGED_PEAKS",
+    "BestKnown",
+    "Known",
+    "ProvenPeak",
+    "load_proven_peaks",
+    "packaged_best_known",
+    "save_proven_peaks",
+]

@@ -131,7 +131,7 @@ def test_evaluations_are_a_limit_and_what_is_left_open_is_not_claimed(evaluation
 
 
 def test_the_same_seed_gives_the_same_order():
-    scheduling = SchedulingProblem(datasets.load("synthetic/layered?n=60&seed=2000000"))
+    scheduling = SchedulingProblem(datasets.load("synthetic/layered?n=40&seed=2000000"))
     one, two = (agents.make("cp-sat").solve(scheduling, rng=np.random.default_rng(3)) for _ in range(2))
     assert one.solution.op.tolist() == two.solution.op.tolist()
     assert (one.bound, one.evaluations) == (two.bound, two.evaluations)
