@@ -18,8 +18,11 @@ void bind_order_program_core(nb::module_& m) {
                  new (self) OrderProgram(graph, {order.data(), order.size()}, lower, max_bytes);
              },
              nb::keep_alive<1, 2>(), "graph"_a, "order"_a.noconvert(), "lower"_a, "max_bytes"_a)
-        .def("run", &OrderProgram::run, "seconds"_a, nb::call_guard<nb::gil_scoped_release>(),
-             "Goes on for about this long, or until a better order is found.")
+        .def("run", &OrderProgram::run, "work"_a, "seconds"_a, nb::call_guard<nb::gil_scoped_release>(),
+             "Goes on for about as much work, or as long, or until a better order is found.")
+        .def("offer",
+             [](OrderProgram& self, const In1<int32_t>& order) { self.offer({order.data(), order.size()}); },
+             "order"_a.noconvert(), "Tells of a legal order from somewhere else.")
         .def_prop_ro("proven", &OrderProgram::proven, "Whether no order is better than the best one.")
         .def_prop_ro("over", &OrderProgram::over, "Whether there is nothing left to do, or no memory to do it with.")
         .def_prop_ro("lower", &OrderProgram::lower, "A peak that no order can beat.")

@@ -121,11 +121,11 @@ OrderProgram::OrderProgram(const Graph& graph, std::span<const int32_t> order, i
     if (may_infer(model_)) least_ = std::make_unique<LeastBytes>(model_);
 }
 
-void OrderProgram::run(double seconds) {
+void OrderProgram::run(int64_t work, double seconds) {
     const auto began = std::chrono::steady_clock::now();
     const auto spent = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count(); };
-    const int64_t known = upper_;
-    while (!over() && upper_ == known && spent() < seconds) step();
+    const int64_t known = upper_, before = this->work();
+    while (!over() && upper_ == known && this->work() - before < work && spent() < seconds) step();
 }
 
 void OrderProgram::step() {
@@ -154,7 +154,7 @@ void OrderProgram::step_last() {
             lower_ = upper_;
             break;
         case OrderQuestion::Answer::kYes:
-            found(last_.order());
+            offer(ops_of(last_.order()));
     }
 }
 
@@ -168,7 +168,7 @@ void OrderProgram::start_middle() {
 void OrderProgram::step_middle() {
     const OrderQuestion::Answer answer = middle_->step();
     if (answer == OrderQuestion::Answer::kYes) {
-        found(middle_->order());
+        offer(ops_of(middle_->order()));
     } else if (answer == OrderQuestion::Answer::kNo) {
         lower_ = std::max(lower_, std::min(middle_->holds_below(), upper_));
     } else if (middle_->work() - middle_->inference_work() < effort_ / kOneMiddlePart && !middle_->stuck()) {
@@ -181,12 +181,16 @@ void OrderProgram::step_middle() {
     middle_.reset();
 }
 
-void OrderProgram::found(const std::vector<int32_t>& items) {
+std::vector<int32_t> OrderProgram::ops_of(const std::vector<int32_t>& items) const {
     std::vector<int32_t> order;
     for (int32_t item : items) order.push_back(model_.op[item]);
+    return order;
+}
+
+void OrderProgram::offer(std::span<const int32_t> order) {
     const int64_t peak = OrderPeak(graph_).peak(order);
     if (peak >= upper_) return;
-    best_ = std::move(order);
+    best_.assign(order.begin(), order.end());
     upper_ = peak;
     ceiling_ = std::min(ceiling_, upper_);
     if (!proven()) last_.tighten(upper_ - 1);

@@ -68,8 +68,10 @@ class OrderProgram {
     // order: a legal one, best so far. lower: a peak that no order can beat. max_bytes: of the sets that are kept.
     OrderProgram(const Graph& graph, std::span<const int32_t> order, int64_t lower, int64_t max_bytes);
 
-    // Goes on for about `seconds`, or until a better order is found.
-    void run(double seconds);
+    // Goes on for about as much work, or as long, or until a better order is found.
+    void run(int64_t work, double seconds);
+    // Tells of an order from somewhere else.
+    void offer(std::span<const int32_t> order);
 
     bool proven() const { return lower_ >= upper_; }
     // Whether there is nothing left to do, or no memory to do it with.
@@ -85,7 +87,7 @@ class OrderProgram {
     void step_last();
     void step_middle();
     void start_middle();
-    void found(const std::vector<int32_t>& items);
+    std::vector<int32_t> ops_of(const std::vector<int32_t>& items) const;
 
     const Graph& graph_;
     const OrderModel model_;

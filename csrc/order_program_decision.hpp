@@ -18,7 +18,7 @@ class SetTable {
     void clear();
     int64_t size() const { return static_cast<int64_t>(hashes_.size()); }
     int64_t bytes() const {
-        return static_cast<int64_t>(8 * (rows_.size() + hashes_.size()) + 4 * table_.size());
+        return static_cast<int64_t>(8 * (rows_.capacity() + hashes_.capacity()) + 4 * table_.size());
     }
 
    private:

@@ -199,8 +199,13 @@ class OrderProgram:
 
     def __init__(self, graph: Graph, order: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], lower: int, max_bytes: int) -> None: ...
 
-    def run(self, seconds: float) -> None:
-        """Goes on for about this long, or until a better order is found."""
+    def run(self, work: int, seconds: float) -> None:
+        """
+        Goes on for about as much work, or as long, or until a better order is found.
+        """
+
+    def offer(self, order: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """Tells of a legal order from somewhere else."""
 
     @property
     def proven(self) -> bool:

@@ -27,7 +27,7 @@ def program_of(graph: Graph, *, max_bytes: int = MAX_BYTES) -> _core.OrderProgra
 
 def run(program: _core.OrderProgram) -> None:
     while not program.over:
-        program.run(1.0)
+        program.run(10**6, 1.0)
 
 
 def comb(teeth: int, *, outputs: bool = False) -> Graph:
@@ -126,7 +126,7 @@ def test_bounds_hold_and_only_rise():
     program = program_of(graph)
     lower, upper = program.lower, program.upper
     while not program.over:
-        program.run(0.0005)
+        program.run(2000, 1.0)
         assert lower <= program.lower <= 821_739_349 <= program.upper <= upper
         assert peak_of_order(graph, program.best_order) == program.upper
         lower, upper = program.lower, program.upper

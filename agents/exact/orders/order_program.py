@@ -22,7 +22,9 @@ from ...solver import Remark, SchedulingSolver
 _CALL_SECONDS = 0.05
 #: Largest graph that is searched: pairs of ops that come one before the other are kept as bits.
 _MOST_OPS = 10_000
-#: Random moves of a kick of the local search at the start, and moves for each op without a better peak before one.
+#: The program and the local search take turns: work of one, evaluations of the other, some four to one in time.
+_TURN_WORK, _TURN_EVALUATIONS = 2**18, 2**14
+#: Random moves of a kick of the local search, and moves for each op without a better peak before one.
 _KICK, _PATIENCE = 30, 4
 
 
@@ -44,13 +46,15 @@ class DpOrder(SchedulingSolver):
     trees. What must have run before an op, and what cannot, gives by another minimum cut the least memory that it
     can run in; within a limit, that also tells of other ops that they must come before or after it.
 
-    Starts from the best of the heuristics and a short local search, whose evaluations count, as do those of the
-    orders it finds. Limits below the best peak are asked first, then those between the bounds, with more effort
-    from round to round. Deterministic for a generator, but for where a limit of time cuts it off.
+    Starts from the best of the heuristics and a local search, which then takes turns with it: a better peak is a
+    lower limit to ask for. Their evaluations count, as do those of the orders that the program finds. The limit just
+    below the best peak comes first, then those between the bounds, with more effort from round to round. Ends with a
+    proof, or with a bound when memory or the budget is spent. Deterministic for a generator, but for where a budget
+    of seconds cuts it off.
 
     Attributes:
         max_bytes: Most memory for sets of ops from which the search failed.
-        evaluations: Evaluations of heuristics and local search at the start.
+        evaluations: Evaluations of heuristics and local search before the first turn.
     """
 
     max_bytes: int = 2**30
@@ -69,36 +73,65 @@ class DpOrder(SchedulingSolver):
         [(_, order), *_] = evaluate_starts(problem, evaluator, STARTS, self.evaluations)
         note = f"more than {_MOST_OPS} ops; not searched"
         if len(problem.ops) <= _MOST_OPS:
-            order = self._improved(problem, evaluator, seed_of(rng), order)
-            search = _core.OrderProgram(core_graph(problem.graph), order, lower, self.max_bytes)
-            while not (search.over or evaluator.exhausted):
-                known = search.upper
-                search.run(min(_CALL_SECONDS, _seconds_left(evaluator)))
-                if search.upper < known and not evaluator.exhausted:
-                    evaluator.evaluate(Order(search.best_order))
-            lower, note = search.lower, f"{search.work} sets of ops looked at, or as much work"
+            local = _LocalSearch(problem, evaluator, seed_of(rng), order)
+            local.run(self.evaluations)
+            program = _core.OrderProgram(core_graph(problem.graph), local.order, lower, self.max_bytes)
+            while not (program.over or evaluator.exhausted):
+                if _run(program, evaluator, _TURN_WORK):
+                    local.start(program.best_order)
+                elif not program.over:
+                    local.run(_TURN_EVALUATIONS)
+                    program.offer(local.order)
+            lower, note = program.lower, f"{program.work} sets of ops looked at, or as much work"
         best = evaluator.best_outcome
         return Remark(note, best is not None and best.value <= lower, float(lower))
 
-    def _improved(
+
+def _run(program: _core.OrderProgram, evaluator: Evaluator[Order], work: int) -> bool:
+    """Goes on with the program for so much work, or until it finds a better order: whether it does."""
+    goal, known = program.work + work, program.upper
+    while program.work < goal and not (program.over or evaluator.exhausted):
+        program.run(goal - program.work, min(_CALL_SECONDS, _seconds_left(evaluator)))
+        if program.upper < known:
+            if not evaluator.exhausted:
+                evaluator.evaluate(Order(program.best_order))
+            return True
+    return False
+
+
+class _LocalSearch:
+    """Iterated local search in turns; of the evaluations left at each, half are for the program's orders."""
+
+    def __init__(
         self, problem: SchedulingProblem, evaluator: Evaluator[Order], seed: int, order: NDArray[np.int32]
-    ) -> NDArray[np.int32]:
-        """The order after a short local search; half of what the budget leaves is for the exact one."""
-        patience = _PATIENCE * len(problem.ops)
-        search = _core.OrderDescent(
-            core_graph(problem.graph), order, seed, target_of(problem), patience, _KICK
-        )
-        left = self.evaluations
+    ) -> None:
+        self._problem = problem
+        self._evaluator = evaluator
+        self._seed = seed
+        self.start(order)
+
+    def start(self, order: NDArray[np.int32]) -> None:
+        """Goes on from another order."""
+        graph, patience = core_graph(self._problem.graph), _PATIENCE * len(self._problem.ops)
+        self._search = _core.OrderDescent(graph, order, self._seed, target_of(self._problem), patience, _KICK)
+
+    @property
+    def order(self) -> NDArray[np.int32]:
+        """The best order so far."""
+        return self._search.best_order
+
+    def run(self, evaluations: int) -> None:
+        """Goes on for so many evaluations, and at most half of the seconds left."""
+        evaluator, left = self._evaluator, evaluations
         if evaluator.remaining is not None:
             left = min(left, evaluator.remaining // 2)
         until = evaluator.seconds + _seconds_left(evaluator) / 2
-        while left > 0 and not search.over and evaluator.seconds < until:
+        while left > 0 and not self._search.over and evaluator.seconds < until:
             began = evaluator.seconds
-            spent = search.run(left, min(_CALL_SECONDS, until - began))
-            curve = [CurvePoint(done, at, float(peak)) for done, at, peak in search.improvements]
-            evaluator.account(spent, curve, Order(search.best_order) if curve else None, began)
+            spent = self._search.run(left, min(_CALL_SECONDS, until - began))
+            curve = [CurvePoint(done, at, float(peak)) for done, at, peak in self._search.improvements]
+            evaluator.account(spent, curve, Order(self.order) if curve else None, began)
             left -= spent
-        return search.best_order
 
 
 def _seconds_left(evaluator: Evaluator[Order]) -> float:
