@@ -5,6 +5,7 @@ from .cluster import CHANNELS, Cluster
 from .costs import CostModel, RooflineCost, TableCost
 from .graph import DIRECTIONS, ROLES, VARIABLE, Graph
 from .profiles import LINKS, PROFILES, DeviceProfile, Link
+from .readers import from_torch
 from .simulate import BatchSimulation, Simulation, Simulator, Timeline, peak_of_order, peak_of_orders
 from .storage import load, save
 
@@ -27,6 +28,7 @@ __all__ = [
     "Simulator",
     "TableCost",
     "Timeline",
+    "from_torch",
     "load",
     "peak_of_order",
     "peak_of_orders",

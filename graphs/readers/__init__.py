@@ -11,15 +11,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...errors import ImportFailedError, unknown_id
+from ...errors import ImportFailedError, MissingExtraError, unknown_id
 from .report import Imported, ImportReport, Origin
 
 if TYPE_CHECKING:
     import networkx
+    from torch import nn
 
     from .onnx.options import FlopRule, ShapeSpec
+    from .torch import Example, Loss, Optimizer
 
-__all__ = ["ImportReport", "Imported", "Origin", "from_networkx", "read", "read_npz"]
+__all__ = ["ImportReport", "Imported", "Origin", "from_networkx", "from_torch", "read", "read_npz"]
 
 _SUBGRAPH_POLICIES = ("opaque", "inline", "reject")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -93,6 +95,32 @@ def from_networkx(graph: networkx.DiGraph, **options: str) -> Imported:
     from .networkx import from_networkx as convert
 
     return convert(graph, **options)
+
+
+def from_torch(
+    module: nn.Module,
+    example_inputs: Example,
+    *,
+    train: bool = True,
+    optimizer: Optimizer | None = "sgd",
+    loss: Loss | None = None,
+    name: str = "",
+    batch: int | None = None,
+) -> Imported:
+    """See :func:`opgym.graphs.readers.torch.from_torch`.
+
+    Raises:
+        MissingExtraError: torch is not installed.
+    """
+    try:
+        from .torch import from_torch as record
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] != "torch":
+            raise
+        raise MissingExtraError(
+            "from_torch needs the package torch, which is not installed: pip install 'opgym[agents]'"
+        ) from error
+    return record(module, example_inputs, train=train, optimizer=optimizer, loss=loss, name=name, batch=batch)
 
 
 def _head(path: str | os.PathLike[str]) -> bytes:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Sequence
 
 from onnx import NodeProto
 
-#: A module that is one of a numbered row: ``3``, ``layer1.0``, ``layer_11``, ``h.5``.
-_NUMBERED = re.compile(r"(.*[._])?\d+")
+from ..layers import named_depth, shared_depth
+
 #: Where torch's newer exporter keeps the module path of a node, as a Python list of qualified names.
 _TORCH_SCOPES = "pkg.torch.onnx.name_scopes"
 
@@ -45,17 +44,7 @@ def layers_of(paths: Sequence[tuple[str, ...]]) -> list[str | None]:
     Returns:
         For each node the name of its layer, ``None`` where unknown.
     """
-    known = [p for p in paths if p]
-    shared = 0
-    if known:
-        first, last = min(known), max(known)
-        while shared < min(len(first), len(last)) and first[shared] == last[shared]:
-            shared += 1
-    return [_layer(path[shared:]) for path in paths]
-
-
-def _layer(path: tuple[str, ...]) -> str | None:
-    for i, part in enumerate(path):
-        if _NUMBERED.fullmatch(part):
-            return "/".join(path[: i + 1])
-    return "/".join(path) or None
+    shared = shared_depth(paths)
+    return [
+        "/".join(path[shared:depth]) or None for path, depth in zip(paths, named_depth(paths), strict=True)
+    ]
