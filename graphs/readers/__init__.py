@@ -7,6 +7,7 @@ needed.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +26,11 @@ __all__ = ["ImportReport", "Imported", "Origin", "from_networkx", "from_torch", 
 
 _SUBGRAPH_POLICIES = ("opaque", "inline", "reject")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+#: What may stand before a text: space, and comments of HLO and of protobuf's text format.
+_COMMENTS = re.compile(rb"(?:\s++|//[^\n]*+|/\*.*?\*/|#(?!\w+ = )[^\n]*+)*+", re.DOTALL)
+_COST_GRAPH = re.compile(rb"(?:node|cost)\s*:?\s*[{<]")
+_STABLE_HLO = re.compile(rb"module\s*(?:@|attributes|\{)|#\w+ = |func\.func")
+_HEAD_BYTES = 4096
 
 
 def read(
@@ -37,16 +43,17 @@ def read(
     shapes: Mapping[str, ShapeSpec] | None = None,
     costs: Mapping[str, FlopRule] | None = None,
 ) -> Imported:
-    """Reads an ONNX model, a dnn-partitioning JSON or a graph that ``opgym.graphs.save`` wrote.
+    """Reads an ONNX model, HLO text, a CostGraphDef, a dnn-partitioning JSON or a saved graph.
 
     Args:
         path: The file; its content decides what it is.
         dims: Sizes of dynamic dimensions by name or ``"INPUT:AXIS"`` (ONNX only).
-        subgraphs: ``"opaque"``, ``"inline"`` or ``"reject"``: what to do with If, Loop and Scan (ONNX only).
-        strict: Refuse what lacks a shape or a cost (ONNX only; the other formats lack neither).
+        subgraphs: ``"opaque"``, ``"inline"`` or ``"reject"``: what to do with If, Loop and Scan (ONNX) and
+            with loops and branches (HLO, where ``"inline"`` keeps them as one op too).
+        strict: Refuse what lacks a shape or a cost.
         trust: ``"declared"`` or ``"inferred"``: which shape to believe in a contradiction (ONNX only).
         shapes: Shapes of tensors that the file does not tell (ONNX only).
-        costs: Flops of ops by kind (ONNX only).
+        costs: Flops of ops by kind (ONNX and HLO).
 
     Raises:
         ImportFailedError: The file is absent, damaged, or of none of these formats, or an option does not
@@ -55,24 +62,59 @@ def read(
     """
     if subgraphs not in _SUBGRAPH_POLICIES:
         raise unknown_id("subgraph policy", str(subgraphs), list(_SUBGRAPH_POLICIES))
-    head = _head(path)
-    text = head.removeprefix(_BYTE_ORDER_MARK).lstrip()
-    if not head.startswith(b"PK\x03\x04") and text[:1] not in (b"{", b"["):
+    form = _format(path)
+    if form == "onnx":
         from .onnx import read_onnx
 
         return read_onnx(
             path, dims=dims, subgraphs=subgraphs, strict=strict, trust=trust, shapes=shapes, costs=costs
         )
-    for name, given in (("dims", dims), ("trust", trust), ("shapes", shapes), ("costs", costs)):
+    for name, given in (("dims", dims), ("trust", trust), ("shapes", shapes)):
         if given:
             raise ImportFailedError(
                 f"{path}: {name} is given ({given!r}) and the file is no ONNX model; leave it out"
             )
-    if head.startswith(b"PK"):
+    if form == "hlo":
+        from .hlo import read_hlo
+
+        return read_hlo(path, subgraphs=subgraphs, strict=strict, costs=costs)
+    if costs:
+        raise ImportFailedError(
+            f"{path}: costs is given ({costs!r}) and the file is no ONNX model or HLO text; leave it out"
+        )
+    if form == "cost-graph":
+        from .cost_graph import read_cost_graph
+
+        return read_cost_graph(path, strict=strict)
+    if form == "npz":
         return read_npz(path)
     from .dnn_partitioning import read_dnn_partitioning
 
     return read_dnn_partitioning(path)
+
+
+def _format(path: str | os.PathLike[str]) -> str:
+    """What a file is, by its first bytes; ``"onnx"`` where nothing else fits.
+
+    Raises:
+        ImportFailedError: It cannot be read, is empty, or is the text of another kind of program.
+    """
+    head = _head(path)
+    if head.startswith(b"PK\x03\x04"):
+        return "npz"
+    text = _COMMENTS.sub(b"", head.removeprefix(_BYTE_ORDER_MARK), count=1)
+    if text[:1] in (b"{", b"["):
+        return "dnn-partitioning"
+    if text.startswith(b"HloModule"):
+        return "hlo"
+    if _COST_GRAPH.match(text):
+        return "cost-graph"
+    if _STABLE_HLO.match(text):
+        raise ImportFailedError(
+            f"{path}: is StableHLO or another MLIR text; expected HLO text, which JAX prints by "
+            "lower(...).compile().as_text(), or unoptimised by lower(...).as_text(dialect='hlo')"
+        )
+    return "onnx"
 
 
 def read_npz(path: str | os.PathLike[str]) -> Imported:
@@ -133,13 +175,14 @@ def _head(path: str | os.PathLike[str]) -> bytes:
         if Path(path).is_dir():
             raise ImportFailedError(f"{path}: is a folder; expected a model file")
         with open(path, "rb") as f:
-            head = f.read(256)
+            head = f.read(_HEAD_BYTES)
     except FileNotFoundError:
         raise ImportFailedError(f"{path}: no such file") from None
     except (OSError, ValueError) as error:
         raise ImportFailedError(f"{path}: cannot be read ({error})") from error
     if not head:
         raise ImportFailedError(
-            f"{path}: is empty; expected an ONNX model, a dnn-partitioning JSON or a graph .npz"
+            f"{path}: is empty; expected an ONNX model, HLO text, a CostGraphDef, a dnn-partitioning JSON "
+            "or a graph .npz"
         )
     return head
