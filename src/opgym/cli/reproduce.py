@@ -96,7 +96,7 @@ def tuning(
     workers: WorkersOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Tune BRKGA on training graphs, for peak memory on one and two devices (about 10 minutes).
+    """Tune BRKGA on training graphs, for peak memory on one and two devices (about 5 minutes).
 
     Example:
 
@@ -104,8 +104,8 @@ def tuning(
     opgym reproduce tuning && opgym schedule MODEL --solver tuning-output/brkga-tuned.yaml
     ```
 
-    Searches a grid over population, elites, mutants, bias and the Beta distribution of all mutants in stages,
-    each on other training graphs, and compares what wins with the untuned settings on validation graphs. The
+    Searches a grid over population, elites, mutants and the Beta distribution of all mutants in stages, each on
+    other training graphs, and compares what wins with the untuned settings on validation graphs. The
     settings that come with opgym as `brkga-tuned` were found so.
     The folder gets rows.jsonl, tuning.json (what --json prints) and brkga-tuned.yaml.
     """

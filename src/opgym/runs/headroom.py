@@ -132,9 +132,9 @@ def references(devices: int, scale: float = 1.0) -> dict[str, Column]:
         }
     return {
         f"pair-annealing from {start} at {temperature}": Column(
-            "pair-annealing", _scaled(60_000, scale), {"temperature": temperature, "starts": (start,)}
+            "pair-annealing", _scaled(50_000, scale), {"temperature": temperature, "starts": (start,)}
         )
-        for start in ("single", "metis", "m-etf")
+        for start in ("single", "m-etf")
         for temperature in (0.004, 0.03)
     }
 

@@ -1,6 +1,6 @@
 """Tunes BRKGA on training graphs: ``opgym reproduce tuning``.
 
-A grid over population, elites, mutants, bias and the two parameters of the Beta distribution that all mutants share
+A grid over population, elites, mutants and the two parameters of the Beta distribution that all mutants share
 (the "tuned BRKGA" of Paliwal et al. 2020), for peak memory on one and two devices. It is searched in stages: every
 stage tries the settings that the one before kept on other graphs, with the same seeds for all. What wins is compared
 with the untuned settings on validation graphs, which no stage has seen.
@@ -57,23 +57,23 @@ class Stage:
 
 
 #: A first look at everything, then fewer settings on more graphs.
-STAGES = (Stage(2, 1, 24), Stage(8, 1, 6), Stage(24, 2, 1))
-CHECK = Stage(50, 2, 1)
+STAGES = (Stage(2, 1, 12), Stage(8, 1, 4), Stage(16, 2, 1))
+CHECK = Stage(30, 2, 1)
 
 
 def grid() -> list[dict[str, Any]]:
     """Every setting; elites and mutants are shares of the population."""
     populations, elites, mutants = (30, 50, 100, 200), (0.1, 0.2, 0.3), (0.02, 0.05, 0.15)
-    biases, betas = (0.6, 0.7, 0.8), ((1.0, 1.0), (0.5, 0.5), (2.0, 2.0))
+    betas = ((1.0, 1.0), (0.5, 0.5), (2.0, 2.0))
     return [
         {
             "population": population,
             "elites": round(population * elite),
             "mutants": max(1, round(population * mutant)),
-            "bias": bias,
+            "bias": Brkga.bias,
             "mutant_beta": list(beta),
         }
-        for population, elite, mutant, bias, beta in product(populations, elites, mutants, biases, betas)
+        for population, elite, mutant, beta in product(populations, elites, mutants, betas)
     ]
 
 
