@@ -9,7 +9,8 @@
 namespace opgym {
 namespace {
 
-constexpr int64_t kSlice = 64;  // sets between two looks at the clock
+// Sets between two looks at the clock, and items times sets where there are many items.
+constexpr int64_t kSlice = 64, kItemSlice = 65'536;
 // Backwards the search is nearly always the faster one: most items there have one tensor to end and several to start.
 constexpr int64_t kBackwardsShare = 8, kInferredShare = 4, kForwardsShare = 1;
 constexpr int64_t kAllShares = kBackwardsShare + kInferredShare + kForwardsShare;
@@ -72,7 +73,7 @@ OrderQuestion::Answer OrderQuestion::infer(Way& way) {
 
 OrderQuestion::Answer OrderQuestion::decide(Way& way) {
     if (!way.decision) way.decision = std::make_unique<OrderDecision>(way.model, limit_, way.max_bytes);
-    switch (way.decision->run(kSlice)) {
+    switch (way.decision->run(std::clamp<int64_t>(kItemSlice / way.model.size, 1, kSlice))) {
         case OrderDecision::Answer::kGoing:
             return Answer::kGoing;
         case OrderDecision::Answer::kFull:

@@ -44,8 +44,10 @@ OrderModel::OrderModel(const Graph& g) {
         }
         for (int32_t t : g.inputs(v)) {
             if (g.is_source(t) || item_of[g.producer[t]] < 0) continue;
-            before.set(i, item_of[g.producer[t]]);
-            before.merge(i, item_of[g.producer[t]]);
+            const int32_t producer = item_of[g.producer[t]];
+            precedences_.emplace_back(producer, i);
+            before.set(i, producer);
+            before.merge(i, producer);
         }
         for_each_bit(before.row(i), before.words(), [&](int32_t j) { after.set(j, i); });
     }
@@ -69,6 +71,7 @@ OrderModel OrderModel::backwards() const {
     std::swap(out.starters, out.enders);
     std::swap(out.started_by, out.ended_by);
     std::swap(out.before, out.after);
+    for (auto& [first, second] : out.precedences_) std::swap(first, second);
     out.is_backwards = !is_backwards;
     return out;
 }
@@ -77,6 +80,7 @@ bool OrderModel::add_precedences(std::span<const std::pair<int32_t, int32_t>> pa
     for (const auto& [first, second] : pairs) {
         if (first == second || before.has(first, second)) return false;
         if (before.has(second, first)) continue;
+        precedences_.emplace_back(first, second);
         // All up to the first come before all from the second on.
         const auto join = [&](int32_t late) {
             before.set(late, first);
@@ -95,16 +99,14 @@ bool OrderModel::add_precedences(std::span<const std::pair<int32_t, int32_t>> pa
 }
 
 Lists OrderModel::direct_before() const {
+    std::vector<std::vector<int32_t>> earlier(size);
+    for (const auto& [first, second] : precedences_) earlier[second].push_back(first);
     Lists out;
-    std::vector<uint64_t> indirect(before.words());
-    for (int32_t i = 0; i < size; ++i) {
-        std::fill(indirect.begin(), indirect.end(), 0);
-        for_each_bit(before.row(i), before.words(), [&](int32_t j) {
-            for (int32_t w = 0; w < before.words(); ++w) indirect[w] |= before.row(j)[w];
-        });
-        for_each_bit(before.row(i), before.words(), [&](int32_t j) {
-            if (!(indirect[j / 64] >> (j % 64) & 1)) out.item.push_back(j);
-        });
+    for (std::vector<int32_t>& items : earlier) {
+        std::sort(items.begin(), items.end());
+        items.erase(std::unique(items.begin(), items.end()), items.end());
+        for (int32_t j : items)
+            if (std::none_of(items.begin(), items.end(), [&](int32_t k) { return before.has(k, j); })) out.item.push_back(j);
         out.close();
     }
     return out;

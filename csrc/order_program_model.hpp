@@ -61,7 +61,7 @@ struct OrderModel {
     OrderModel backwards() const;
     // Adds the pairs (first, second) and all that follows from them. False if they contradict each other.
     bool add_precedences(std::span<const std::pair<int32_t, int32_t>> pairs);
-    // Of each item, those that come immediately before it: `before` without what follows from the rest.
+    // Of each item, those that come immediately before it: no other one comes between them.
     Lists direct_before() const;
 
     int32_t size = 0;                    // items
@@ -78,7 +78,7 @@ struct OrderModel {
     bool is_backwards = false;
 
    private:
-    OrderModel() = default;
+    std::vector<std::pair<int32_t, int32_t>> precedences_;  // from which `before` follows
 };
 
 }  // namespace opgym
