@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..registry import definition
-from .layers import TransformerLayer, causal_bias, sinusoids, token_loss
+from .attention import TransformerLayer, causal_bias, sinusoids
+from .layers import token_loss
 from .workload import Entry, ids, reals, token_workloads, workloads
 
 

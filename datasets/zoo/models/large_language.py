@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..registry import definition
-from .layers import Attention, RMSNorm, causal_bias, feed_forward, token_loss
+from .attention import Attention, RMSNorm, causal_bias, feed_forward
+from .layers import token_loss
 from .workload import Entry, token_workloads
 
 

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..registry import definition
-from .layers import Classifier, Residual, convolution, feed_forward
+from .attention import feed_forward
+from .layers import Classifier, Residual, convolution
 from .vision_transformers import Patches
 from .workload import Entry, image_workloads
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .layers import Attention
+from .attention import Attention
 
 #: Rows of the embedding table of each categorical feature, in turn.
 ROWS = (100000, 1000, 200000, 50, 20000, 300, 5000, 70000, 10, 2500, 40000, 600, 90)

@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..registry import definition
+from .attention import RMSNorm, causal_bias
 from .language import translation
-from .layers import RMSNorm, causal_bias, token_loss
+from .layers import token_loss
 from .workload import Entry
 
 

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..registry import definition
-from .layers import feed_forward, sinusoids, token_loss
+from .attention import feed_forward, sinusoids
+from .layers import token_loss
 from .workload import Entry, Mode, ids, reals, workloads
 
 

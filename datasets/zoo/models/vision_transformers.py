@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..registry import definition
-from .layers import Attention, TransformerLayer, attend, feed_forward
+from .attention import Attention, TransformerLayer, attend, feed_forward
 from .workload import Entry, image_workloads
 
 
