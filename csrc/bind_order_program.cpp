@@ -12,7 +12,7 @@ using namespace nb::literals;
 }  // namespace
 
 void bind_order_program_core(nb::module_& m) {
-    nb::class_<OrderProgram>(m, "OrderProgram", "The least peak over all orders, by exact search; see csrc/order_program.hpp.")
+    nb::class_<OrderProgram>(m, "OrderProgram", "The least peak over all orders, by exact search.")
         .def("__init__",
              [](OrderProgram* self, const Graph& graph, const In1<int32_t>& order, int64_t lower, int64_t max_bytes) {
                  new (self) OrderProgram(graph, {order.data(), order.size()}, lower, max_bytes);

@@ -117,7 +117,8 @@ bool OrderQuestion::stuck() const {
 OrderProgram::OrderProgram(const Graph& graph, std::span<const int32_t> order, int64_t lower, int64_t max_bytes)
     : graph_(graph), model_(graph), max_bytes_(max_bytes), lower_(lower), upper_(OrderPeak(graph).peak(order)),
       best_(order.begin(), order.end()),
-      last_(model_, upper_ - 1, may_infer(model_) ? OrderQuestion::Ways::kAll : OrderQuestion::Ways::kNotInferred, max_bytes / 2),
+      last_(model_, upper_ - 1, may_infer(model_) ? OrderQuestion::Ways::kAll : OrderQuestion::Ways::kNotInferred,
+            max_bytes / 2),
       effort_(kFirstEffort), ceiling_(upper_) {
     if (may_infer(model_)) least_ = std::make_unique<LeastBytes>(model_);
 }

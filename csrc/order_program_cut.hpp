@@ -20,8 +20,8 @@ class LeastLive {
     void pose(const uint64_t* lower, const uint64_t* upper);
     // Only sets with, or without, this item (which is in `upper` and not in `lower`).
     void force(int32_t item, bool inside);
-    // The least of (live bytes after a set) - (live bytes after `lower`); stops early, with something less than that but
-    // above `enough`, when it must be above.
+    // The least of (live bytes after a set) - (live bytes after `lower`). Stops early, with something less than that
+    // but above `enough`, when it must be above.
     int64_t solve(int64_t enough);
     // After solve: the largest or smallest set that attains it. bits: a row of words.
     void largest(uint64_t* bits);

@@ -141,7 +141,8 @@ void OrderDecision::add_ending(int32_t item, int64_t bytes) {
     note_harmless(item);
 }
 
-// An item that has run keeps the bytes that were its own to start and to end: they are right again once it is taken back.
+// An item that has run keeps the bytes that were its own to start and to end: they are right again once it is taken
+// back.
 void OrderDecision::add(int32_t item) {
     live_ = live_after(item);
     for (int32_t t : model_.started_by[item])
@@ -221,7 +222,8 @@ OrderDecision::Answer OrderDecision::settle() {
         run_harmless();
         if (static_cast<int32_t>(path_.size()) == model_.size) return Answer::kYes;
         if (frames_.empty() || frames_.back().live < live_ || failed_.has(done_.data(), hash_)) break;
-        const auto above = std::partition_point(frames_.begin(), frames_.end(), [&](const Frame& f) { return f.live < live_; });
+        const auto below = [&](const Frame& frame) { return frame.live < live_; };
+        const auto above = std::partition_point(frames_.begin(), frames_.end(), below);
         const auto index = static_cast<size_t>(above - frames_.begin());
         go_to_least(index);
         first_alias = std::min(first_alias, frames_[index].first_alias);
@@ -256,9 +258,7 @@ void OrderDecision::push_frame(size_t first_alias) {
         else
             holds_below_ = std::min(holds_below_, bytes);
     });
-    std::sort(choices_.begin() + static_cast<int64_t>(first_choice), choices_.end(), [](const Choice& a, const Choice& b) {
-        return a.live != b.live ? a.live < b.live : a.item < b.item;
-    });
+    std::sort(choices_.begin() + static_cast<int64_t>(first_choice), choices_.end());
     frames_.push_back({path_.size(), live_, first_choice, first_choice, first_alias});
     if (ready == 1 && comparable_[last]) {
         // Every order comes through this set: what was before it is decided.

@@ -1,6 +1,7 @@
 // Is there an order within a limit of memory? Depth-first search over sets of items that have run.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <vector>
 
@@ -62,6 +63,7 @@ class OrderDecision {
     struct Choice {
         int64_t live;
         int32_t item;
+        auto operator<=>(const Choice&) const = default;
     };
 
     int64_t needed(int32_t item) const;

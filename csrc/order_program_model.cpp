@@ -105,8 +105,10 @@ Lists OrderModel::direct_before() const {
     for (std::vector<int32_t>& items : earlier) {
         std::sort(items.begin(), items.end());
         items.erase(std::unique(items.begin(), items.end()), items.end());
-        for (int32_t j : items)
-            if (std::none_of(items.begin(), items.end(), [&](int32_t k) { return before.has(k, j); })) out.item.push_back(j);
+        for (int32_t j : items) {
+            const auto between = [&](int32_t k) { return before.has(k, j); };
+            if (std::none_of(items.begin(), items.end(), between)) out.item.push_back(j);
+        }
         out.close();
     }
     return out;

@@ -1,4 +1,5 @@
-// The ordering problem as exact search sees it: items to run, tensors that live between them, and who comes before whom.
+// The ordering problem as exact search sees it: items to run, tensors that live between them, and who comes before
+// whom.
 #pragma once
 
 #include <bit>
@@ -45,7 +46,9 @@ void for_each_bit(const uint64_t* bits, int32_t words, Visit visit) {
 struct Lists {
     std::vector<int32_t> begin{0}, item;
 
-    std::span<const int32_t> operator[](int32_t i) const { return {item.data() + begin[i], item.data() + begin[i + 1]}; }
+    std::span<const int32_t> operator[](int32_t i) const {
+        return {item.data() + begin[i], item.data() + begin[i + 1]};
+    }
     void close() { begin.push_back(static_cast<int32_t>(item.size())); }
     // The lists of what names each of `size` numbers.
     Lists inverse(int32_t size) const;

@@ -39,8 +39,8 @@ int64_t bytes_while(const OrderModel& model, int32_t item, const uint64_t* lower
 
 PrecedenceInference::PrecedenceInference(OrderModel& model, int64_t limit)
     : model_(model), limit_(limit), direct_(model.direct_before()), cut_(model, direct_), holds_below_(kNoLimit),
-      lower_(model.before.words()), upper_(model.before.words()), set_(model.before.words()), may_be_in_(model.before.words()),
-      may_be_out_(model.before.words()) {}
+      lower_(model.before.words()), upper_(model.before.words()), set_(model.before.words()),
+      may_be_in_(model.before.words()), may_be_out_(model.before.words()) {}
 
 PrecedenceInference::Answer PrecedenceInference::step() {
     if (word_ < 0) {

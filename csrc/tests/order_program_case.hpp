@@ -26,7 +26,8 @@ inline int64_t plain_least_peak(const Graph& g, const std::vector<int32_t>& ops)
     const auto live = [&](uint32_t set) {
         int64_t bytes = 0;
         for (int32_t t = g.num_sources; t < g.num_tensors; ++t)
-            if (g.is_dynamic_at_home(t) && ran(set, g.producer[t]) && (g.is_output[t] || !all_read(set, t))) bytes += g.tensor_bytes[t];
+            if (g.is_dynamic_at_home(t) && ran(set, g.producer[t]) && (g.is_output[t] || !all_read(set, t)))
+                bytes += g.tensor_bytes[t];
         return bytes;
     };
     const auto memory = [&](uint32_t set, int32_t op) {
@@ -47,7 +48,8 @@ inline int64_t plain_least_peak(const Graph& g, const std::vector<int32_t>& ops)
         for (int32_t op : ops) {
             if (ran(set, op)) continue;
             const auto inputs = g.inputs(op);
-            if (!std::all_of(inputs.begin(), inputs.end(), [&](int32_t t) { return g.is_source(t) || ran(set, g.producer[t]); })) continue;
+            const auto exists = [&](int32_t t) { return g.is_source(t) || ran(set, g.producer[t]); };
+            if (!std::all_of(inputs.begin(), inputs.end(), exists)) continue;
             int64_t& next = peak[set | uint32_t{1} << bit[op]];
             next = std::min(next, std::max(peak[set], memory(set, op)));
         }
@@ -91,7 +93,8 @@ inline std::string wrong_with_order_program(uint64_t seed) {
                 auto answer = OrderDecision::Answer::kGoing;
                 while (answer == OrderDecision::Answer::kGoing) answer = decision.run(1 + dice.below(5));
                 if (answer != (within ? OrderDecision::Answer::kYes : OrderDecision::Answer::kNo)) return "decision";
-                if (!within && std::min(holds_below, decision.holds_below()) > best) return "decision claims a bound above the optimum";
+                if (!within && std::min(holds_below, decision.holds_below()) > best)
+                    return "decision claims a bound above the optimum";
                 if (!within && decision.holds_below() <= limit) return "decision holds only within its limit";
                 if (!within) continue;
                 std::vector<int32_t> order;
@@ -107,8 +110,8 @@ inline std::string wrong_with_order_program(uint64_t seed) {
     return OrderPeak(graph).peak(program.best_order()) == best ? "" : "the program's order";
 }
 
-// A small tensor that is needed only at the end looks cheap early on, and is one byte too many later. What is wrong with
-// the decision, or nothing.
+// A small tensor that is needed only at the end looks cheap early on, and is one byte too many later. What is wrong
+// with the decision, or nothing.
 inline std::string wrong_with_early_byte() {
     GraphArrays a;
     // first -> 10 bytes and a signal; after the signal early -> 1, second -> 5; both -> 1; wide -> 19; last.
@@ -127,7 +130,8 @@ inline std::string wrong_with_early_byte() {
         for (const int64_t limit : {19, 20}) {
             OrderDecision decision(*model, limit, int64_t{1} << 20);
             const auto answer = decision.run(1000);
-            if (answer != (limit == 20 ? OrderDecision::Answer::kYes : OrderDecision::Answer::kNo)) return "a byte too early";
+            const auto right = limit == 20 ? OrderDecision::Answer::kYes : OrderDecision::Answer::kNo;
+            if (answer != right) return "a byte too early";
             if (limit == 19 && decision.holds_below() != 20) return "the next limit worth asking for";
         }
     return "";

@@ -193,9 +193,7 @@ class OrderDescent(OrderSearch):
     def __init__(self, graph: Graph, order: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], seed: int, target: int, patience: int, kick: int) -> None: ...
 
 class OrderProgram:
-    """
-    The least peak over all orders, by exact search; see csrc/order_program.hpp.
-    """
+    """The least peak over all orders, by exact search."""
 
     def __init__(self, graph: Graph, order: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], lower: int, max_bytes: int) -> None: ...
 
