@@ -34,6 +34,8 @@ class Call:
         """An argument, the default where it was left out."""
         if name in self.kwargs:
             return self.kwargs[name]
+        if name not in self.traits.names:
+            raise KeyError(f"{self.traits.kind} has no argument {name!r}")
         position = self.traits.names.index(name)
         return self.args[position] if position < len(self.args) else default
 

@@ -18,7 +18,7 @@ _MOVES = (
     "unfold_backward", "tril", "triu", "tril_indices", "triu_indices", "view_copy", "zero", "zeros",
     "zeros_like", "embedding", "one_hot", "resize", "upsample_nearest1d", "upsample_nearest2d",
     "upsample_nearest3d", "_upsample_nearest_exact1d", "_upsample_nearest_exact2d",
-    "_upsample_nearest_exact3d", "max_unpool2d", "max_unpool3d", "col2im_copy", "trace_copy", "polar",
+    "_upsample_nearest_exact3d", "max_unpool2d", "max_unpool3d", "polar",
 )  # fmt: skip
 
 #: Kinds that pick elements by an index: what is picked is read, not the whole source.

@@ -112,6 +112,12 @@ def _search_sorted(c: Call) -> int:
     return c.out_elements() * _comparisons(c.shape(boundaries)[-1])
 
 
+def _is_in(c: Call) -> int:
+    """A search in the sorted test elements, or a comparison with the one there is."""
+    tested = c.elements("test_elements") if "test_elements" in c.traits.names else 1
+    return c.out_elements() * _comparisons(tested)
+
+
 def _loss(per_element: int) -> Formula:
     """So many operations per element, and a sum of them unless every element is kept."""
 
@@ -213,7 +219,7 @@ FORMULAS: dict[str, Formula] = dict.fromkeys(_REDUCE_ONE, _reduce(1)) | {
     "multi_margin_loss": _loss(3), "multilabel_margin_loss_forward": _loss(3),
     "topk": _top_k, "sort": _sort, "argsort": _sort, "msort": _sort, "_unique2": _sort, "unique_dim": _sort,
     "searchsorted": _search_sorted, "bucketize": _search_sorted,
-    "isin": lambda c: c.elements("elements") * _comparisons(c.elements("test_elements")),
+    "isin": _is_in,
     "multinomial": _per_input(2),
     "upsample_linear1d": _interpolate(2), "upsample_bilinear2d": _interpolate(4),
     "upsample_trilinear3d": _interpolate(8), "upsample_bicubic2d": _interpolate(16),
