@@ -2,6 +2,10 @@
 
 import math
 import os
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -38,3 +42,36 @@ def test_no_tasks_and_no_workers():
     assert list(in_order(math.sqrt, [], 2)) == []
     with pytest.raises(InvalidProblemError, match="0 workers"):
         next(in_order(math.sqrt, [1.0], 0))
+
+
+def test_no_worker_outlives_a_killed_parent(tmp_path):
+    script = tmp_path / "run.py"
+    script.write_text(
+        "import os, time\n"
+        "from opgym.runs.parallel import in_order\n"
+        "if __name__ == '__main__':\n"
+        "    tasks = ['__import__(\"os\").getpid()'] + ['__import__(\"time\").sleep(60)'] * 3\n"
+        "    for result in in_order(eval, tasks, 2):\n"
+        "        print(result, flush=True)\n"
+    )
+    parent = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
+    worker = int(parent.stdout.readline())
+    os.kill(worker, 0)  # it lives
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    for _ in range(200):
+        if not _alive(worker):
+            return
+        time.sleep(0.05)
+    pytest.fail("the worker still runs")
+
+
+def _alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    # A process that has ended may stay in the table until somebody collects it.
+    stat = Path(f"/proc/{pid}/stat")
+    return not (stat.exists() and stat.read_text().rpartition(")")[2].split()[0] == "Z")

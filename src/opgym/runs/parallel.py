@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from typing import TypeVar
 
 from ..errors import InvalidProblemError
@@ -31,7 +33,7 @@ def in_order(work: Callable[[_Task], _Result], tasks: Sequence[_Task], workers: 
         yield from map(work, tasks)
         return
     # spawn: a fork would copy locks of threads that do not exist in the child.
-    pool = ProcessPoolExecutor(min(workers, len(tasks)), get_context("spawn"), _ignore_interrupts)
+    pool = ProcessPoolExecutor(min(workers, len(tasks)), get_context("spawn"), _prepare_worker)
     try:
         futures = [pool.submit(work, task) for task in tasks]
         for future in futures:
@@ -40,6 +42,14 @@ def in_order(work: Callable[[_Task], _Result], tasks: Sequence[_Task], workers: 
         pool.shutdown(cancel_futures=True)
 
 
-def _ignore_interrupts() -> None:
-    """Ctrl-C is for the parent, which then ends its workers."""
+def _prepare_worker() -> None:
+    """Ctrl-C is for the parent, which then ends its workers; and none outlives a parent that was killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_follow_parent, daemon=True).start()
+
+
+def _follow_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
