@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -63,6 +65,30 @@ def test_the_solver_equals_the_best_of_all_orders(seed):
     assert result.outcome.value == result.bound == least_peak(problem.graph)
     assert result.proven_optimal
     assert check(problem, result.solution) == result.outcome
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+@pytest.mark.parametrize("family", ["er", "ba", "ws", "sbm", "layered", "cells", "fork-join"])
+def test_equals_a_beam_that_drops_nothing(family, in_place):
+    """Another proof, layer by layer; with few sizes, so that many buffers are taken over, and workspaces."""
+    for seed in range(3):
+        graph = datasets.load(f"synthetic/{family}?n=28&seed={seed}")
+        if in_place:
+            draw = np.random.default_rng(seed).choice
+            graph = replace(
+                graph,
+                in_place=True,
+                op_elementwise=draw([False, True], graph.num_ops),
+                op_workspace_bytes=draw([0, 0, 5], graph.num_ops),
+                tensor_bytes=draw([4, 6, 6, 9], graph.num_tensors),
+                tensor_is_output=draw([False, False, False, True], graph.num_tensors),
+            )
+        beam = agents.make("beam", width=30_000).solve(SchedulingProblem(graph))
+        program = program_of(graph)
+        run(program)
+        assert beam.proven_optimal
+        assert program.proven
+        assert program.upper == beam.outcome.value
 
 
 @pytest.mark.parametrize("teeth", [1, 2, 40, 400])
