@@ -17,8 +17,9 @@ from ..graphs import Graph
 from ..graphs.readers import Imported, ImportReport
 from ..graphs.readers import read as read_file
 from . import example, onnx_light, synthetic, zoo
+from .suites import protocol, protocol_names, suite, suite_names
 
-__all__ = ["ids", "load", "read"]
+__all__ = ["ids", "load", "protocol", "protocol_names", "read", "suite", "suite_names"]
 
 _AUGMENT = re.compile(r"augment=([0-9]{1,18})")
 

@@ -32,6 +32,8 @@ from .sources import source_digest
 RECORD_FORMAT, RECORD_VERSION = "opgym.zoo_candidate", 1
 DEFAULT_SECONDS = 900.0
 _POLL_SECONDS = 0.05
+#: What tracing loads on its first use, which takes a second.
+_LOADED_ONCE = ("torch._dynamo",)
 
 Progress = Callable[[int, int, str], None]
 
@@ -206,7 +208,8 @@ def _context(waiting: Sequence[tuple[Variant, str]]) -> Any:
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     modules = {variant.definition.function.__module__ for variant, _ in waiting}
-    context.set_forkserver_preload(sorted(module for module in modules if module.startswith("opgym.")))
+    ours = sorted(module for module in modules if module.startswith("opgym."))
+    context.set_forkserver_preload([*ours, *_LOADED_ONCE] if ours else [])
     return context
 
 

@@ -24,6 +24,7 @@ COMMANDS = (
     ("import",),
     ("solvers",),
     ("datasets", "list"),
+    ("datasets", "suites"),
     ("datasets", "show"),
     ("datasets", "stats"),
     ("datasets", "verify"),

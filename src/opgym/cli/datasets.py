@@ -32,9 +32,12 @@ def list_datasets(
     split: Annotated[
         str | None, typer.Option(metavar="NAME", help="Only `train`, `validation` or `test`.")
     ] = None,
+    suite: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The problems of a suite instead, e.g. `gdp`.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List graphs that have an id.
+    """List graphs that have an id, or the problems of a suite.
 
     Example:
 
@@ -45,7 +48,8 @@ def list_datasets(
     Of each synthetic family one id is listed; any other parameters may be asked for.
 
     --json prints a list of {id, ops, tensors, topology, family, level, source, split}; topology is a hash of op
-    kinds and edges, sizes ignored, and no split divides a family.
+    kinds and edges, sizes ignored, and no split divides a family. With --suite it prints a list of {graph,
+    fingerprint, cluster, objective, capacity_bytes, part, role}.
     """
     from .. import datasets
     from ..datasets.catalogue import catalogue
@@ -54,6 +58,9 @@ def list_datasets(
 
     if split is not None and split not in SPLITS:
         raise unknown_id("split", split, list(SPLITS))
+    if suite is not None:
+        _list_suite(suite, contains, split, as_json)
+        return
     rows = [
         row
         for row in catalogue([id for id in datasets.ids() if contains in id])
@@ -69,6 +76,88 @@ def list_datasets(
         grid.add_row(row.id, f"{row.ops:,}", f"{row.tensors:,}", row.family, row.level, row.split)
     show(grid)
     note(f"{len(rows)} ids")
+
+
+def _list_suite(name: str, contains: str, part: str | None, as_json: bool) -> None:
+    from .. import datasets
+
+    found = datasets.suite(name)
+    rows = [row for row in found.rows if contains in row.graph and part in (None, row.part)]
+    if as_json:
+        print_json([asdict(row) for row in rows])
+        return
+    grid = new_table(
+        {
+            "graph": "wrap",
+            "cluster": "left",
+            "objective": "left",
+            "GB each": "right",
+            "part": "left",
+            "role": "left",
+        }
+    )
+    for row in rows:
+        cap = "" if row.capacity_bytes is None else f"{row.capacity_bytes / 1e9:.2f}"
+        grid.add_row(row.graph, row.cluster or "one device", row.objective, cap, row.part, row.role)
+    show(grid)
+    note(f"{len(rows)} rows; {found.rule}")
+
+
+@datasets_app.command("suites")
+def list_suites(as_json: JsonOption = False) -> None:
+    """List suites (named lists of problems) and hold-out protocols (what may be trained on).
+
+    Example:
+
+    ```sh
+    opgym datasets suites
+    ```
+
+    --json prints {suites, protocols}: lists of {name, version, summary, rule, rows, parts} and of {name, version,
+    summary, train, test}; parts has the number of rows of each, train and test are lists of ids.
+    """
+    from .. import datasets
+
+    suites = [datasets.suite(name) for name in datasets.suite_names()]
+    protocols = [datasets.protocol(name) for name in datasets.protocol_names()]
+    if as_json:
+        print_json(
+            {
+                "suites": [
+                    {
+                        "name": suite.name,
+                        "version": suite.suite_version,
+                        "summary": suite.summary,
+                        "rule": suite.rule,
+                        "rows": len(suite.rows),
+                        "parts": {part: len(suite.part(part)) for part in ("train", "validation", "test")},
+                    }
+                    for suite in suites
+                ],
+                "protocols": [
+                    {
+                        "name": protocol.name,
+                        "version": protocol.protocol_version,
+                        "summary": protocol.summary,
+                        "train": list(protocol.train),
+                        "test": list(protocol.test),
+                    }
+                    for protocol in protocols
+                ],
+            }
+        )
+        return
+    grid = new_table(
+        {"suite": "left", "train": "right", "validation": "right", "test": "right", "problems": "wrap"}
+    )
+    for suite in suites:
+        parts = (str(len(suite.part(part))) for part in ("train", "validation", "test"))
+        grid.add_row(suite.name, *parts, suite.summary)
+    show(grid)
+    grid = new_table({"protocol": "left", "train": "right", "test": "right", "holds out": "wrap"})
+    for protocol in protocols:
+        grid.add_row(protocol.name, str(len(protocol.train)), str(len(protocol.test)), protocol.summary)
+    show(grid)
 
 
 @datasets_app.command("show")

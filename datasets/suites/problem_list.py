@@ -1,0 +1,176 @@
+"""One suite: its rows, and the file that holds them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from ...errors import InvalidDatasetError
+from ...graphs import Cluster
+from ...graphs.atomic import write_text
+from ...graphs.closed_json import Row as JsonRow
+from ...graphs.closed_json import read_json
+from ...problems import Objective, PlacementProblem, SchedulingProblem
+from ..zoo.splits import SPLITS
+
+FORMAT = "opgym.suite"
+VERSION = 1
+#: Whether a row leaves something to gain: a ``task`` does, a ``control`` does not, ``unscreened`` was not looked at.
+ROLES = ("task", "control", "unscreened")
+_MOST_ROWS, _MOST_BYTES = 100_000, 2**62
+
+
+@dataclass(frozen=True)
+class Row:
+    """One problem.
+
+    Attributes:
+        graph: Id of the graph.
+        fingerprint: Of the graph; a graph that has changed is another problem.
+        cluster: Spec of the cluster; empty for the order of one device.
+        objective: ``"step_time"``, ``"peak_memory"``, ``"max_load"`` or ``"latency"``.
+        capacity_bytes: Memory of each device, where it is not what the cluster has.
+        part: ``"train"``, ``"validation"`` or ``"test"``.
+        role: One of ``ROLES``.
+    """
+
+    graph: str
+    fingerprint: str
+    cluster: str
+    objective: str
+    capacity_bytes: int | None
+    part: str
+    role: str
+
+    @property
+    def name(self) -> str:
+        """Unique within its suite."""
+        cap = "" if self.capacity_bytes is None else f" capped at {self.capacity_bytes} bytes"
+        return f"{self.graph} on {self.cluster or 'one device'}{cap}: {self.objective}"
+
+    def problem(self) -> PlacementProblem | SchedulingProblem:
+        """Loads the graph and poses the problem.
+
+        Raises:
+            InvalidDatasetError: The graph is another one than the suite was made for.
+            OpgymError: The graph cannot be read.
+        """
+        from .. import read
+
+        imported = read(self.graph)
+        if imported.graph.fingerprint != self.fingerprint:
+            raise InvalidDatasetError(
+                f"{self.graph}: has fingerprint {imported.graph.fingerprint[:16]}..., the suite was made for "
+                f"{self.fingerprint[:16]}...; use the versions of opgym and its dataset that belong together"
+            )
+        if not self.cluster:
+            return SchedulingProblem(imported.graph)
+        cluster = Cluster.parse(self.cluster)
+        if self.capacity_bytes is not None:
+            cluster = cluster.with_capacity(self.capacity_bytes)
+        objective = Objective(self.objective)
+        if imported.costs is None:
+            return PlacementProblem(imported.graph, cluster, objective)
+        return PlacementProblem(imported.graph, cluster, objective, imported.costs)
+
+    @classmethod
+    def from_json(cls, value: Any, where: str) -> Row:
+        """A row from JSON data.
+
+        Raises:
+            InvalidDatasetError: It is no row.
+        """
+        row = JsonRow(value, where, InvalidDatasetError, [field.name for field in fields(cls)])
+        part, role, objective = row.text("part"), row.text("role"), row.text("objective")
+        for key, given, known in (
+            ("part", part, SPLITS),
+            ("role", role, ROLES),
+            ("objective", objective, [o.value for o in Objective]),
+        ):
+            if given not in known:
+                row.refuse(f"has {key} = {given!r:.40}; expected {', '.join(known)}")
+        no_cap = row.get("capacity_bytes") is None
+        return cls(
+            graph=row.text("graph"),
+            fingerprint=row.text("fingerprint"),
+            cluster=row.text("cluster"),
+            objective=objective,
+            capacity_bytes=None if no_cap else row.integer("capacity_bytes", 1, _MOST_BYTES),
+            part=part,
+            role=role,
+        )
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A list of problems.
+
+    Attributes:
+        name: Name.
+        suite_version: Raised whenever a row changes or goes.
+        summary: What it is for, one line.
+        rule: How its rows were chosen.
+        rows: The problems.
+    """
+
+    name: str
+    suite_version: int
+    summary: str
+    rule: str
+    rows: Sequence[Row]
+
+    def part(self, part: str) -> list[Row]:
+        """The rows of ``"train"``, ``"validation"`` or ``"test"``."""
+        return [row for row in self.rows if row.part == part]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the suite atomically, one row a line.
+
+        Raises:
+            OSError: The folder is missing or not writable, or the disk is full.
+        """
+        head = {
+            "format": FORMAT,
+            "version": VERSION,
+            "name": self.name,
+            "suite_version": self.suite_version,
+            "summary": self.summary,
+            "rule": self.rule,
+        }
+        lines = ",\n".join(json.dumps(asdict(row), separators=(",", ":")) for row in self.rows)
+        write_text(path, f'{json.dumps(head)[:-1]}, "rows": [\n{lines}\n]}}\n')
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Suite:
+        """Reads a suite.
+
+        Raises:
+            InvalidDatasetError: It cannot be read, or is none.
+        """
+        document = JsonRow(
+            read_json(path, InvalidDatasetError, "a suite"),
+            f"{path}:",
+            InvalidDatasetError,
+            ("format", "version", "name", "suite_version", "summary", "rule", "rows"),
+        )
+        if document.get("format") != FORMAT or document.get("version") != VERSION:
+            document.refuse(
+                f"has format {document.get('format')!r:.60}, version {document.get('version')!r:.20}; "
+                f"expected {FORMAT!r}, version {VERSION}"
+            )
+        rows = [
+            Row.from_json(value, f"{path}: row {i}")
+            for i, value in enumerate(document.rows("rows", _MOST_ROWS))
+        ]
+        if len({row.name for row in rows}) < len(rows):
+            document.refuse("has one problem twice")
+        return cls(
+            document.text("name"),
+            document.integer("suite_version", 1, 2**31),
+            document.text("summary"),
+            document.text("rule"),
+            tuple(rows),
+        )
