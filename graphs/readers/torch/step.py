@@ -17,7 +17,7 @@ from ....errors import ImportFailedError
 from .failures import describe
 from .fakes import Held, Inputs, fake_inputs, fake_like, faked
 from .modules import ModuleTracker
-from .optimizers import UPDATE_RULES
+from .optimizers import UPDATE_RULES, UpdateRule
 from .recorder import Recorder
 from .tape import State, Version
 
@@ -97,12 +97,13 @@ class _Run:
     def step(self) -> Step:
         recorder = self.recorder
         states = {h.name: self._state(h) for h in self.held}
+        moments = self._moments()
         inputs = [recorder.declare(tensor, "input", name) for name, tensor in self.inputs.tensors]
         with self.mode, recorder, nullcontext() if self.options.train else torch.no_grad():
             result = self.module(*self.inputs.args, **self.inputs.kwargs)
             self._adopt_replaced_buffers(states)
             if self.options.train:
-                outputs, unused = self._train(result, states)
+                outputs, unused = self._train(result, states, moments)
             else:
                 outputs, unused = [recorder.contents(t) for t in tensors_in(result)], []
         if not outputs:
@@ -135,7 +136,18 @@ class _Run:
                     held.fake.copy_(now)
                 self.recorder.home = None
 
-    def _train(self, result: Any, states: Mapping[str, State]) -> tuple[list[Version], list[str]]:
+    def _moments(self) -> dict[str, list[Tensor]]:
+        """What the optimizer keeps beside each parameter, by the parameter's name."""
+        if not self.options.train or self.options.optimizer is None:
+            return {}
+        names = UPDATE_RULES[self.options.optimizer].moments
+        return {
+            h.name: [fake_like(h.fake, self.mode) for _ in names] for h in self.held if h.fake.requires_grad
+        }
+
+    def _train(
+        self, result: Any, states: Mapping[str, State], moments: Mapping[str, list[Tensor]]
+    ) -> tuple[list[Version], list[str]]:
         loss = self._loss(result)
         trained = [h for h in self.held if h.kind == "parameter" and h.fake.requires_grad]
         if not trained:
@@ -161,17 +173,17 @@ class _Run:
                 version.name = version.name or f"{held.name}.grad"
                 outputs.append(version)
             else:
-                self._update(held, gradient, states[held.name], UPDATE_RULES[self.options.optimizer])
+                rule = UPDATE_RULES[self.options.optimizer]
+                self._update(held, gradient, states[held.name], rule, moments[held.name])
         return outputs, unused
 
-    def _update(self, held: Held, gradient: Tensor, state: State, rule: Any) -> None:
-        moments = []
-        for moment in rule.moments:
-            fake = fake_like(held.fake.detach(), self.mode)
-            version = self.recorder.declare(fake, "parameter", f"{held.name}.{moment}")
+    def _update(
+        self, held: Held, gradient: Tensor, state: State, rule: UpdateRule, moments: list[Tensor]
+    ) -> None:
+        for name, moment in zip(rule.moments, moments, strict=True):
+            version = self.recorder.declare(moment, "parameter", f"{held.name}.{name}")
             version.storage.state = state
             state.versions.append(version)
-            moments.append(fake)
         self.recorder.home = state
         with torch.no_grad():
             rule.update(held.fake, gradient, moments)
