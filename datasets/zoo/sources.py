@@ -16,13 +16,16 @@ from .registry import MODELS, Definition
 #: Code that every graph goes through, relative to the package.
 _COMMON = (
     "graphs/graph.py", "graphs/builder.py", "graphs/dtypes.py", "graphs/storage.py", "graphs/packing.py",
-    "graphs/name_columns.py", "graphs/readers/torch", "graphs/readers/hlo",
+    "graphs/name_columns.py",
 )  # fmt: skip
+#: The reader of the graphs of each source, and the package that it reads the graphs of; torch's, if not told.
+_READERS = {"flax": ("graphs/readers/hlo", "jax"), "jax": ("graphs/readers/hlo", "jax")}
+_TORCH = ("graphs/readers/torch", "torch")
 
 
 def source_digest(definition: Definition) -> str:
     """sha256 of everything that a definition's graphs are made from, as far as it can be known."""
-    digest = hashlib.sha256(_common_digest().encode())
+    digest = hashlib.sha256(_common_digest(*_READERS.get(definition.source, _TORCH)).encode())
     for file in sorted(_modules(definition.function.__module__)):
         digest.update(file.read_bytes())
     if definition.source != "own":
@@ -31,10 +34,10 @@ def source_digest(definition: Definition) -> str:
 
 
 @cache
-def _common_digest() -> str:
-    digest = hashlib.sha256(f"torch {_version('torch')}".encode())
+def _common_digest(reader: str, tracer: str) -> str:
+    digest = hashlib.sha256(f"{tracer} {_version(tracer)}".encode())
     package = Path(__file__).parents[2]
-    for name in _COMMON:
+    for name in (*_COMMON, reader):
         path = package / name
         for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
             digest.update(file.read_bytes())
