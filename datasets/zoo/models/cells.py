@@ -258,8 +258,8 @@ def nasnet() -> Iterator[Entry]:
     """Zoph et al. 2018, "Learning transferable architectures for scalable image recognition": NASNet-A 4 @
     1056 (mobile), 6 @ 4032 (large) and 6 @ 768 (CIFAR-10), without the auxiliary head.
     """
-    yield from entries("nasnet-a-large", NASNET_A, (6, 6, 6), 168, stem_channels=96, size=331)
     yield from entries("nasnet-a-mobile", NASNET_A, (4, 4, 4), 44)
+    yield from entries("nasnet-a-large", NASNET_A, (6, 6, 6), 168, stem_channels=96, size=331)
     yield from entries("nasnet-a-cifar", NASNET_A, (6, 6, 6), 32, stem="small", batch=128, size=32)
 
 
@@ -268,8 +268,8 @@ def pnasnet() -> Iterator[Entry]:
     """Liu et al. 2018, "Progressive neural architecture search": PNASNet-5, where one cell serves for both
     kinds, without the auxiliary head.
     """
-    yield from entries("pnasnet-5-large", PNASNET_5, (4, 3, 3), 216, stem_channels=96, size=331)
     yield from entries("pnasnet-5-mobile", PNASNET_5, (3, 2, 2), 54)
+    yield from entries("pnasnet-5-large", PNASNET_5, (4, 3, 3), 216, stem_channels=96, size=331)
     yield from entries("pnasnet-5-cifar", PNASNET_5, (3, 2, 2), 48, stem="small", batch=128, size=32)
 
 
@@ -278,10 +278,10 @@ def darts() -> Iterator[Entry]:
     """Liu et al. 2019, "DARTS: differentiable architecture search": the cells of the first and of the second
     order search, for ImageNet (14 cells) and CIFAR-10 (20 cells), without the auxiliary head.
     """
-    yield from entries("darts-v2-imagenet", DARTS_V2, (4, 4, 4), 48, stem="strided", batch=64)
+    yield from entries("darts-v1-cifar", DARTS_V1, (2, 2, 2), 36, stem="small", batch=96, size=32)
     yield from entries("darts-v2-cifar", DARTS_V2, (6, 6, 6), 36, stem="small", batch=96, size=32)
     yield from entries("darts-v1-imagenet", DARTS_V1, (4, 4, 4), 48, stem="strided", batch=64)
-    yield from entries("darts-v1-cifar", DARTS_V1, (2, 2, 2), 36, stem="small", batch=96, size=32)
+    yield from entries("darts-v2-imagenet", DARTS_V2, (4, 4, 4), 48, stem="strided", batch=64)
 
 
 @definition(family="enas", source="own", licence="Apache-2.0")
@@ -289,5 +289,5 @@ def enas() -> Iterator[Entry]:
     """Pham et al. 2018, "Efficient neural architecture search via parameter sharing": the cells of its micro
     search space, for CIFAR-10 and with a strided stem for larger images.
     """
-    yield from entries("enas-cifar", ENAS, (5, 5, 5), 36, stem="small", batch=144, size=32)
     yield from entries("enas-imagenet", ENAS, (3, 3, 3), 48, stem="strided", batch=64)
+    yield from entries("enas-cifar", ENAS, (5, 5, 5), 36, stem="small", batch=144, size=32)

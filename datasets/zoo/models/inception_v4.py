@@ -193,7 +193,7 @@ def inception_v4() -> Iterator[Entry]:
     """Szegedy et al. 2017, "Inception-v4, Inception-ResNet and the impact of residual connections on
     learning": 4, 7 and 3 blocks as published, and a deeper and a shallower network.
     """
-    for a, b, c in ((4, 7, 3), (6, 12, 5), (2, 3, 2)):
+    for a, b, c in ((2, 3, 2), (4, 7, 3), (6, 12, 5)):
         yield from image_workloads(
             f"inception-v4-{a}-{b}-{c}",
             partial(InceptionV4, a, b, c),
@@ -207,7 +207,7 @@ def inception_resnet_v2() -> Iterator[Entry]:
     """Szegedy et al. 2017, "Inception-v4, Inception-ResNet and the impact of residual connections on
     learning": the public version 2 with 10, 20 and 10 blocks, and shallower networks.
     """
-    for a, b, c in ((10, 20, 10), (5, 10, 5), (2, 4, 2)):
+    for a, b, c in ((2, 4, 2), (5, 10, 5), (10, 20, 10)):
         yield from image_workloads(
             f"inception-resnet-v2-{a}-{b}-{c}",
             partial(InceptionResNetV2, a, b, c),
