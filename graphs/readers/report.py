@@ -17,8 +17,8 @@ class ImportReport:
 
     Attributes:
         source: Path or id.
-        format: ``"onnx"``, ``"dnn-partitioning"``, ``"npz"``, ``"networkx"``, ``"torch"``,
-            ``"example"`` or ``"synthetic"``.
+        format: ``"onnx"``, ``"hlo"``, ``"cost-graph"``, ``"dnn-partitioning"``, ``"npz"``, ``"networkx"``,
+            ``"torch"``, ``"example"`` or ``"synthetic"``.
         level: Level of the graph.
         ops: Number of ops.
         tensors: Number of tensors.

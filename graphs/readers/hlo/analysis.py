@@ -23,6 +23,8 @@ from .syntax import line_of
 _NO_WORK = frozenset(
     ("after-all", "constant", "get-tuple-element", "parameter", "tuple")
 )  # what names or holds a value
+#: Inlined calls may not grow into more instructions than this.
+MAX_INSTRUCTIONS = 3_000_000
 _MAX_FIGURE = 2**63 - 1
 
 
@@ -67,6 +69,7 @@ class _Analyser:
         self.result = Analysis()
         self.flops_of: dict[str, int] = {}
         self.lowerer = Lowerer(module, self.result.facts)
+        self.instructions = 0
 
     def run(self) -> Analysis:
         computations = self._callees_first()
@@ -127,6 +130,17 @@ class _Analyser:
             flops += row.flops
             accessed += row.accessed_bytes
             self._note_loop(row)
+        instructions = len(computation.instructions) + sum(
+            self.result.facts[row.callees()[0]].instructions
+            for row in computation.instructions
+            if row.opcode == "call"
+        )
+        if is_flow or computation.name == self.module.entry:
+            self.instructions += instructions
+        if self.instructions > MAX_INSTRUCTIONS:
+            raise ImportFailedError(
+                f"{self.path}: calls that call others grow to more than {MAX_INSTRUCTIONS:,} instructions"
+            )
         workspace = 0
         unchanged: tuple[bool, ...] = ()
         if is_flow:
@@ -134,7 +148,9 @@ class _Analyser:
             workspace, unchanged = parts.workspace_bytes(), parts.unchanged()
         self.flops_of[computation.name] = flops
         fusion: Fusion | None = describe(computation) if is_fused else None
-        self.result.facts[computation.name] = Facts(flops, accessed, workspace, unchanged, fusion)
+        self.result.facts[computation.name] = Facts(
+            flops, accessed, workspace, instructions, unchanged, fusion
+        )
 
     def _flops(self, row: Instruction, operands: list[Instruction]) -> int:
         """Flops of an instruction; one without a formula is noted and costs its bytes alone."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ...dtypes import BITS
 from .attributes import axes, dim_labels, ints, whole
 from .costs import ELEMENTWISE, FORMULAS
 from .module import Computation, Instruction, Module
@@ -22,6 +23,11 @@ _ARITY = {
          "slice", "transpose", "while"), 1),
     **dict.fromkeys(("constant", "iota", "parameter"), 0),
 }  # fmt: skip
+#: Computations that an instruction cannot do without.
+_APPLIED = {
+    **dict.fromkeys(("reduce", "reduce-window", "map", "scatter", "sort"), ("to_apply",)),
+    "select-and-scatter": ("select", "scatter"),
+}
 _ASYNC = ("-start", "-update", "-done")
 
 
@@ -55,6 +61,9 @@ def check_instruction(
     check = _CHECKS.get(opcode)
     if check is not None:
         check(instruction, [operand.shape for operand in operands])
+    for key in _APPLIED.get(opcode, ()):
+        if key not in instruction.attributes:
+            raise ContradictionError(f"{opcode} names no computation as {key}")
     for name in instruction.callees():
         if name not in module.computations:
             raise ContradictionError(f"calls %{name}, which the module does not define")
@@ -141,11 +150,12 @@ def _same_elements(instruction: Instruction, operands: list[Shape]) -> None:
         raise ContradictionError(f"{instruction.opcode} of {source} gives {out}; elements must stay")
 
 
-def _same_bytes(instruction: Instruction, operands: list[Shape]) -> None:
+def _same_bits(instruction: Instruction, operands: list[Shape]) -> None:
     source, out = _array(operands[0]), _array(instruction.shape)
-    if source.bytes != out.bytes:
+    before, after = (shape.elements * BITS[shape.dtype] for shape in (source, out))
+    if before != after:
         raise ContradictionError(
-            f"{instruction.opcode} of {source} ({source.bytes} bytes) gives {out} ({out.bytes} bytes)"
+            f"{instruction.opcode} of {source} ({before} bits) gives {out} ({after} bits)"
         )
 
 
@@ -263,7 +273,8 @@ def _get_tuple_element(instruction: Instruction, operands: list[Shape]) -> None:
 
 _CHECKS: dict[str, Callable[[Instruction, list[Shape]], None]] = {
     **dict.fromkeys(ELEMENTWISE, _elementwise),
-    "bitcast": _same_bytes,
+    "bitcast": _same_bits,
+    "bitcast-convert": _same_bits,
     "broadcast": _broadcast,
     "concatenate": _concatenate,
     "convolution": _convolution,

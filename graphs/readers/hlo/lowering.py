@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ....errors import ImportFailedError
 from .attributes import ints
 from .check import base_opcode
 from .costs import ELEMENTWISE, call_target
@@ -14,9 +13,6 @@ from .fusions import Fusion
 from .module import Computation, Instruction, Module
 from .names import op_name
 from .shapes import ArrayShape, Shape, TupleShape, leaves
-
-#: Inlined calls may not grow into more instructions than this.
-MAX_INSTRUCTIONS = 3_000_000
 
 #: The tensors that a reader of an array reads: its storage, then what must have happened before.
 Leaf = tuple[int, ...]
@@ -66,6 +62,7 @@ class Facts:
         flops: Of one run.
         accessed_bytes: Of one run.
         workspace_bytes: What one run needs beside its parameters and results; 0 of a fused one.
+        instructions: Its own and those of the calls in it.
         unchanged: For each array of the result whether it is the parameter at that place, as it came.
         fusion: What it is to a fusion that calls it.
     """
@@ -73,6 +70,7 @@ class Facts:
     flops: int
     accessed_bytes: int
     workspace_bytes: int
+    instructions: int
     unchanged: tuple[bool, ...]
     fusion: Fusion | None
 
@@ -179,14 +177,9 @@ class Lowerer:
         self.module = module
         self.facts = facts
         self._places: dict[int, list[int]] = {}
-        self._remaining = MAX_INSTRUCTIONS
 
     def lower(self, computation: Computation) -> Parts:
-        """The ops of a computation, in its order.
-
-        Raises:
-            ImportFailedError: Calls that call grow beyond all bounds.
-        """
+        """The ops of a computation, in its order."""
         parts = Parts()
         for parameter in computation.parameters:
             found = list(leaves(parameter.shape))
@@ -207,11 +200,6 @@ class Lowerer:
                 result = None
             called = None
             while called is None and frame.done < len(rows):
-                self._remaining -= 1
-                if self._remaining < 0:
-                    raise ImportFailedError(
-                        f"calls that call others grow to more than {MAX_INSTRUCTIONS:,} instructions"
-                    )
                 position = frame.computation.order[frame.done]
                 called = self._step(parts, frame, position)
                 frame.done += called is None
@@ -317,6 +305,9 @@ class Lowerer:
                 op.outputs.append(tensor)
                 leaf = (tensor,)
             value.append(leaf)
+        if op.control >= 0:  # the first output says in what type an op computes
+            op.outputs.remove(op.control)
+            op.outputs.append(op.control)
         return value
 
     def _kept_state(self, parts: Parts, row: Instruction, state: Value, op: int) -> dict[int, Leaf]:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from .shapes import Shape
 
 #: Attributes that name computations.
-_CALLEES = (
+_CALLEES = frozenset((
     "calls", "to_apply", "condition", "body", "true_computation", "false_computation", "branch_computations",
-    "called_computations", "select", "scatter", "async_wrapped", "comparator",
-)  # fmt: skip
+    "called_computations", "select", "scatter", "comparator",
+))  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -56,9 +56,8 @@ class Instruction:
         if not self.attributes:
             return []
         found: list[str] = []
-        for key in _CALLEES:
-            text = self.attributes.get(key)
-            if text is not None:
+        for key, text in self.attributes.items():
+            if key in _CALLEES:
                 found += [part.strip().lstrip("%") for part in text.strip("{}").split(",")]
         return [name for name in found if name]
 

@@ -97,9 +97,7 @@ class _Parser:
         if not computations:
             self._refuse(at, "the module has no computations; the file is cut off or empty")
         if not entry:
-            if len(computations) > 1:
-                self._refuse(0, f"none of {len(computations)} computations is marked ENTRY")
-            entry = next(iter(computations))
+            self._refuse(0, f"none of {len(computations)} computations is marked ENTRY; the file is cut off")
         module = Module(header[1], attributes, computations, entry)
         for computation in computations.values():
             self._order(computation, module.is_scheduled)
