@@ -152,6 +152,8 @@ def parse_nodes(text: str, path: str, unread: Counter[str]) -> Iterator[Message]
             inner = fields.get(key)
             if inner == "":
                 raise refuse(f"{key} of a {kind} is a value, not a message")
+            if key == "node" and stack and fields:
+                raise refuse("a node begins within another; a '}' is missing")
             if inner is None and fields:
                 unread[f"{kind}.{key}"] += 1
             stack.append((kind, expected, message))
