@@ -1,12 +1,13 @@
 """The manifest: closed, checked, and no way out of its folder."""
 
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from opgym.datasets.zoo.datasheet import croissant, families_table
 from opgym.datasets.zoo.manifest import Dropped, Entry, Manifest
 from opgym.errors import InvalidDatasetError
 
@@ -95,3 +96,32 @@ def refused(tmp_path: Path, document: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidDatasetError, match=words) as caught:
         Manifest.load(tmp_path / "m.json")
     assert str(tmp_path / "m.json") in str(caught.value)
+
+
+# --- Datasheet ----------------------------------------------------------------------------------------------
+
+
+def test_every_family_has_a_row() -> None:
+    other = replace(
+        ENTRY, name="v-infer", family="v", group="net", source="timm", licence="MIT", reference="A | B."
+    )
+    table = families_table(Manifest({**MANIFEST.entries, "v-infer": other})).splitlines()
+    assert table[2:] == [
+        "| net | 2 | 120 | train | own | Apache-2.0 | A paper. |",
+        "| v (twin of net) | 1 | 120 | train | timm | MIT | A \\| B. |",
+    ]
+
+
+def test_croissant_describes_every_plain_field_of_an_entry() -> None:
+    document = croissant(MANIFEST, "d" * 64)
+    assert document["conformsTo"] == "http://mlcommons.org/croissant/1.0"
+    assert (document["version"], document["license"]) == (
+        "3.0.0",
+        ["https://spdx.org/licenses/Apache-2.0.html"],
+    )
+    manifest, files = document["distribution"]
+    assert (manifest["sha256"], files["includes"]) == ("d" * 64, "datasets/zoo/graphs/*.npz")
+    (records,) = document["recordSet"]
+    described = {row["name"] for row in records["field"]}
+    assert described == {field.name for field in fields(Entry)} - {"configuration"}
+    assert all(row["source"]["fileObject"]["@id"] == manifest["@id"] for row in records["field"])
