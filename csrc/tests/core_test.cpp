@@ -13,6 +13,7 @@
 #include "../plain_simulator.hpp"
 #include "../simulator.hpp"
 #include "../wide_simulator.hpp"
+#include "key_search_case.hpp"
 #include "order_program_case.hpp"
 #include "random_case.hpp"
 
@@ -230,6 +231,14 @@ void check_order_program(uint64_t seed) {
     }
 }
 
+// Searches over keys, on some graphs.
+void check_key_searches(uint64_t seed) {
+    for (uint64_t graph = 0; graph < 4; ++graph) {
+        const std::string wrong = wrong_with_key_searches(4 * seed + graph);
+        expect(wrong.empty(), wrong.c_str(), 4 * seed + graph);
+    }
+}
+
 }  // namespace
 }  // namespace opgym::testing
 
@@ -244,6 +253,7 @@ int main(int argc, char** argv) {
         check_orders(seed);
         check_rankers(seed);
         check_order_program(seed);
+        check_key_searches(seed);
     }
     for (Channel channel : {Channel::port, Channel::send, Channel::link, Channel::free}) {
         for (int devices : {1, 2, 4, 8}) {
