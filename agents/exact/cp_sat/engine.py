@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -79,7 +79,7 @@ class Engine:
         self._evaluator = evaluator
         self._seconds = evaluator.budget.seconds
         self._effort = math.inf if self._seconds is not None else effort
-        self._workers = workers or os.cpu_count() or 1
+        self._workers = workers
         self._seed = seed
 
     @property
@@ -109,12 +109,13 @@ class Engine:
         parameters = solver.parameters
         parameters.num_workers = self._workers
         parameters.random_seed = self._seed
+        parameters.catch_sigint_signal = False  # it would leave Ctrl-C without Python's handler
         if math.isfinite(self._effort):
             parameters.max_deterministic_time = self._effort * share
         if math.isfinite(self._seconds_left):
             parameters.max_time_in_seconds = self._seconds_left * share
         watcher = None if on_solution is None else _watcher(cp, on_solution)
-        status = solver.solve(model, watcher)
+        status = _solve(solver, model, watcher)
         self._effort -= solver.deterministic_time
         if watcher is not None and watcher.error is not None:
             raise watcher.error
@@ -126,6 +127,17 @@ class Engine:
         if status == cp.INFEASIBLE:
             bound = math.inf
         return Answer(solver, found, closed, bound)
+
+
+def _solve(solver: cp_model.CpSolver, model: cp_model.CpModel, watcher: Any) -> Any:
+    """Solves in another thread, so that this one hears interrupts, and ends the search if there is one."""
+    with ThreadPoolExecutor(1) as pool:
+        status = pool.submit(solver.solve, model, watcher)
+        try:
+            return status.result()
+        except KeyboardInterrupt:
+            solver.stop_search()
+            raise
 
 
 def _watcher(cp: Any, on_solution: Callable[[Any], bool]) -> Any:

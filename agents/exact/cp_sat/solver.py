@@ -22,7 +22,8 @@ class CpSat(Solver[PlacementProblem | SchedulingProblem, Placement | Order]):
     """OR-tools' CP-SAT, from the best solution of a search down and from the bound up; needs ``opgym[solvers]``.
 
     For orders, the model decides of two ops which comes first; what it says of peaks is exact, in-place ops
-    included. Peaks of most graphs of up to 100 ops are proven within a minute.
+    included. Peaks of most graphs of 50 ops are proven within ten seconds, those of many with 100
+    ops within a minute.
 
     For placements (``step_time`` and ``peak_memory``; at most 60 ops, and 240 ops times devices), every run of the
     simulator is a solution of the model, so the bound holds for every placement and every schedule. The simulator
@@ -38,7 +39,7 @@ class CpSat(Solver[PlacementProblem | SchedulingProblem, Placement | Order]):
         start_evaluations: Most evaluations of the search that comes first: ``order-search`` or ``pair-annealing``.
     """
 
-    effort: float = 10.0
+    effort: float = 5.0
     workers: int = 1
     start_evaluations: int = 20_000
 
