@@ -166,7 +166,7 @@ def optima(
     workers: WorkersOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Prove the least peak memory of about a hundred graphs, and see which solvers reach it (5 to 10 minutes).
+    """Prove the least peak memory of about a hundred graphs, and see which solvers reach it (2 to 10 minutes).
 
     Examples:
 
