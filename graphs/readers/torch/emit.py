@@ -10,7 +10,7 @@ from ...builder import GraphBuilder
 from ...graph import VARIABLE, Graph
 from ..layers import named_depth
 from .step import Step
-from .tape import Node, State, Storage, Version
+from .tape import Node, State, Storage, Version, dtype_name
 
 
 @dataclass(frozen=True)
@@ -22,12 +22,18 @@ class Emitted:
         missing_cost: Ops without a cost formula, by kind.
         unused: Ops left out as nobody uses what they compute, by kind.
         unread: Parameters that no op reads.
+        nodes: The node of each op; ``None`` for variables.
+        tensors: What each tensor of the graph holds.
+        index: Tensor of the graph for every version, in-place results without one included.
     """
 
     graph: Graph
     missing_cost: Counter[str]
     unused: Counter[str]
     unread: tuple[str, ...]
+    nodes: tuple[Node | None, ...]
+    tensors: tuple[Version, ...]
+    index: dict[Version, int]
 
 
 def emit(step: Step, level: str, name: str, *, train: bool) -> Emitted:
@@ -53,6 +59,8 @@ class _Emitter:
         self.handles: dict[Version, int] = {}
         self.home_op: dict[State, int] = {}
         self.group = {state: state for state in self.homed}
+        self.nodes: list[Node | None] = []
+        self.outputs: list[list[Version]] = []
 
     def run(self) -> Emitted:
         for state in self.homed:
@@ -81,7 +89,20 @@ class _Emitter:
             Counter(node.kind for node in kept if node.flops is None),
             Counter(node.kind for node, used in zip(nodes, alive, strict=True) if not used),
             tuple(s.name for s in self.step.states if s.is_parameter and s.versions[0] not in self.handles),
+            tuple(self.nodes),
+            *self._index(),
         )
+
+    def _index(self) -> tuple[tuple[Version, ...], dict[Version, int]]:
+        """Versions by the numbers that the graph gives them: sources, then outputs by op and slot."""
+        by_handle: dict[int, Version] = {}
+        for version, handle in self.handles.items():
+            by_handle.setdefault(handle, version)
+        written = [v for outputs in self.outputs for v in outputs]
+        produced = set(written)
+        tensors = [v for v in by_handle.values() if v not in produced] + written
+        position = {self.handles[v]: i for i, v in enumerate(tensors)}
+        return tuple(tensors), {v: position[handle] for v, handle in self.handles.items()}
 
     def _alive(self, nodes: list[Node]) -> list[bool]:
         """Whether each node's result is used, directly or not, by an output or a changed state."""
@@ -136,11 +157,13 @@ class _Emitter:
             if version.storage in in_place and not updates:
                 self.handles[version] = self._first(version.storage)
             else:
-                outputs.append(self._tensor(version))
+                outputs.append(version)
+        self.nodes.append(node)
+        self.outputs.append(outputs)
         self.builder.op(
             node.kind,
             inputs=[self.handles[v] for v in node.reads],
-            outputs=outputs,
+            outputs=[self._tensor(version) for version in outputs],
             flops=node.flops or 0,
             accessed_bytes=node.accessed_bytes,
             group=self._root(owner).name if owner is not None else None,
@@ -164,6 +187,8 @@ class _Emitter:
     def _home(self, state: State) -> None:
         if state in self.home_op:
             return
+        self.nodes.append(None)
+        self.outputs.append(state.versions)
         self.home_op[state] = self.builder.op(
             VARIABLE,
             outputs=[self._tensor(version) for version in state.versions],
@@ -180,8 +205,8 @@ class _Emitter:
     def _tensor(self, version: Version) -> int:
         handle = self.builder.tensor(
             bytes=version.storage.bytes,
-            dtype=version.dtype,
-            shape=version.shape,
+            dtype=dtype_name(version.layout.dtype),
+            shape=version.layout.size,
             role=version.role,
             is_output=version.is_output,
             name=version.name,

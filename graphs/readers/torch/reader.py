@@ -11,6 +11,7 @@ from ....errors import ImportFailedError, unknown_id
 from ..report import Imported, ImportReport
 from .emit import Emitted, emit
 from .optimizers import UPDATE_RULES
+from .program import Program, program_of
 from .step import Loss, Step, StepOptions, run_step
 
 Optimizer = Literal["sgd", "adam"]
@@ -57,22 +58,51 @@ def from_torch(
         ImportFailedError: The module looks at values, uses what fake tensors cannot do, fails, or has no loss.
         UnknownIdError: An unknown optimizer.
     """
+    label, step, emitted = _record(module, example_inputs, StepOptions(train, optimizer, loss, batch), name)
+    return Imported(emitted.graph, _report(label, step, emitted))
+
+
+def executable(
+    module: nn.Module,
+    example_inputs: Example,
+    *,
+    train: bool = True,
+    optimizer: Optimizer | None = "sgd",
+    loss: Loss | None = None,
+    name: str = "",
+    batch: int | None = None,
+) -> Program:
+    """The same graph as :func:`from_torch` gives, with the call behind each op, to run it for real.
+
+    Args:
+        module: See :func:`from_torch`, as for all arguments.
+
+    Raises:
+        ImportFailedError: See :func:`from_torch`.
+        UnknownIdError: See :func:`from_torch`.
+    """
+    options = StepOptions(train, optimizer, loss, batch, keep_calls=True)
+    return program_of(_record(module, example_inputs, options, name)[2])
+
+
+def _record(
+    module: nn.Module, example_inputs: Example, options: StepOptions, name: str
+) -> tuple[str, Step, Emitted]:
     if not isinstance(module, nn.Module):
         raise ImportFailedError(
             f"from_torch got a {type(module).__name__}; expected a torch.nn.Module (wrap a function in one)"
         )
-    if optimizer is not None and optimizer not in UPDATE_RULES:
-        raise unknown_id("optimizer", str(optimizer), list(UPDATE_RULES))
-    if loss is not None and not train:
+    if options.optimizer is not None and options.optimizer not in UPDATE_RULES:
+        raise unknown_id("optimizer", str(options.optimizer), list(UPDATE_RULES))
+    if options.loss is not None and not options.train:
         raise ImportFailedError("loss= is given and train=False; an inference graph has no loss")
     label = name or type(module).__name__
-    step = run_step(module, example_inputs, StepOptions(train, optimizer, loss, batch), label)
-    level = "aten-train" if train else "aten-infer"
+    step = run_step(module, example_inputs, options, label)
+    level = "aten-train" if options.train else "aten-infer"
     try:
-        emitted = emit(step, level, label, train=train)
+        return label, step, emit(step, level, label, train=options.train)
     except ImportFailedError as error:
         raise ImportFailedError(f"{label}: {error}") from error
-    return Imported(emitted.graph, _report(label, step, emitted))
 
 
 def _report(label: str, step: Step, emitted: Emitted) -> ImportReport:

@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from .costs import Call, accessed_bytes, flops
 from .modules import ModuleTracker, Path
 from .schemas import Traits, traits_of
-from .tape import Node, State, Storage, Version
+from .tape import Invocation, Layout, Node, Part, State, Storage, Version
 
 #: Attribute of a fake tensor that names its storage; a fake tensor dies with its last user, as a real one does.
 _STORAGE = "_opgym_storage"
@@ -36,7 +36,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         failed_in: The module and the operator that raised, once one has.
     """
 
-    def __init__(self, tracker: ModuleTracker) -> None:
+    def __init__(self, tracker: ModuleTracker, *, keep_calls: bool = False) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.nodes: list[Node] = []
         self.views: Counter[str] = Counter()
@@ -45,6 +45,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.home: State | None = None
         self.failed_in: tuple[Path, str] | None = None
         self._tracker = tracker
+        self._keep_calls = keep_calls
         # Real tensors, kept alive so that their ids stay theirs.
         self._real: dict[int, tuple[Tensor, Storage]] = {}
 
@@ -80,10 +81,17 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if self.failed_in is None:
                 self.failed_in = (self._tracker.path(), traits.kind)
             raise
-        self._note(traits, args, keywords, result)
+        self._note(func, traits, args, keywords, result)
         return result
 
-    def _note(self, traits: Traits, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> None:
+    def _note(
+        self,
+        func: torch._ops.OpOverload,
+        traits: Traits,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        result: Any,
+    ) -> None:
         outputs = list(_tensors(result))
         if traits.view_of is not None or traits.renames:
             storage = self._storage(_argument(traits, args, kwargs, traits.view_of or 0))
@@ -103,8 +111,14 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         call = Call(traits, args, kwargs, fresh if fresh else written)
         position = len(self.nodes)
         reads = list(dict.fromkeys(storage.current for _, storage in read))
-        writes = [self._fresh(tensor, position) for tensor in fresh]
         rewritten = list(dict.fromkeys(self._storage(t) for t in written))
+        invocation = None
+        if self._keep_calls:
+            replaced = tuple(storage.current for storage in rewritten)
+            invocation = Invocation(
+                func, self._parts(args), {k: self._parts(v) for k, v in kwargs.items()}, replaced
+            )
+        writes = [self._fresh(tensor, position) for tensor in fresh]
         cost = accessed_bytes(call)
         if cost is None:
             cost = _bytes_read(read) + sum(_size(t) for t in (*fresh, *written))
@@ -121,6 +135,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 path=self.home.path if self.home is not None else self._tracker.path(),
                 direction=self.direction,
                 home=self.home,
+                invocation=invocation,
             )
         )
 
@@ -141,6 +156,16 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 if not (covered and any(tensor is w for w in written)):
                     read.append((tensor, storage))
         return read
+
+    def _parts(self, value: Any) -> Any:
+        """Arguments with what their tensors look at now."""
+        if isinstance(value, Tensor):
+            if not isinstance(value, FakeTensor) and value.dim() == 0 and id(value) not in self._real:
+                return value.item()
+            return Part(self._storage(value).current, Layout.of(value))
+        if isinstance(value, (list, tuple)):
+            return type(value)(self._parts(v) for v in value)
+        return value
 
     def _storage(self, tensor: Tensor) -> Storage:
         storage: Storage | None = getattr(tensor, _STORAGE, None)
@@ -163,7 +188,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         tensor = next(t for t in written if self._storage(t) is storage)
         version = storage.write(tensor, producer)
         if _size(tensor) != storage.bytes:  # a part of it: the whole is what is live
-            version.shape, version.dtype = old.shape, old.dtype
+            version.layout = old.layout
         return version
 
 

@@ -53,6 +53,7 @@ class StepOptions:
     optimizer: str | None
     loss: Loss | None
     batch: int | None
+    keep_calls: bool = False
 
 
 def run_step(module: nn.Module, example: Any, options: StepOptions, name: str) -> Step:
@@ -63,7 +64,7 @@ def run_step(module: nn.Module, example: Any, options: StepOptions, name: str) -
     """
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     tracker = ModuleTracker(module)
-    recorder = Recorder(tracker)
+    recorder = Recorder(tracker, keep_calls=options.keep_calls)
     with faked(module, mode) as held, _portable(), _training(module, options.train):
         inputs = fake_inputs(module, example, mode, options.batch)
         run = _Run(module, inputs, held, options, recorder, mode)

@@ -2,12 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
 from ....errors import ImportFailedError
 from ...dtypes import BITS
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a tensor lies in a storage.
+
+    Attributes:
+        dtype: Element type.
+        size: Dimensions.
+        stride: Elements between neighbours, per dimension.
+        offset: First element.
+    """
+
+    dtype: torch.dtype
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+    offset: int
+
+    @classmethod
+    def of(cls, tensor: torch.Tensor) -> Layout:
+        """That of a tensor."""
+        return cls(tensor.dtype, tuple(tensor.size()), tensor.stride(), int(tensor.storage_offset()))
 
 
 @dataclass(slots=True, eq=False)
@@ -16,8 +40,7 @@ class Version:
 
     Attributes:
         storage: What holds it.
-        dtype: Name of the element type.
-        shape: Of the tensor that was written.
+        layout: Of the tensor that was written; of the whole where a part was written.
         producer: Position of the node that wrote it; -1: it was there before.
         role: One of ``ROLES``.
         name: For people.
@@ -25,12 +48,36 @@ class Version:
     """
 
     storage: Storage
-    dtype: str
-    shape: tuple[int, ...]
+    layout: Layout
     producer: int
     role: str = "activation"
     name: str = ""
     is_output: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A tensor that an operator was given: a version of a storage, looked at in some way."""
+
+    version: Version
+    layout: Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """What a node ran.
+
+    Attributes:
+        function: The operator.
+        args: Positional arguments; tensors are :class:`Part`.
+        kwargs: Named arguments; tensors are :class:`Part`.
+        replaced: Versions that it wrote over, one per rewritten storage.
+    """
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    replaced: tuple[Version, ...]
 
 
 @dataclass(slots=True, eq=False)
@@ -49,7 +96,7 @@ class Storage:
 
     def write(self, tensor: torch.Tensor, producer: int) -> Version:
         """Replaces the contents by what a node wrote through ``tensor``."""
-        self.current = Version(self, dtype_name(tensor.dtype), tuple(tensor.shape), producer)
+        self.current = Version(self, Layout.of(tensor), producer)
         return self.current
 
 
@@ -90,6 +137,7 @@ class Node:
         path: Module it belongs to.
         direction: One of ``DIRECTIONS``.
         home: The state that it updates, for ops of the optimizer.
+        invocation: What it ran, where that is kept.
     """
 
     kind: str
@@ -102,6 +150,7 @@ class Node:
     path: tuple[str, ...]
     direction: str
     home: State | None
+    invocation: Invocation | None
 
 
 def dtype_name(dtype: torch.dtype) -> str:
