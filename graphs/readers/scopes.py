@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from .layers import shared_depth
+
 #: A module that is one of a row: ``3``, ``layers_11``, ``block.5``, ``Dense_0``.
 _NUMBERED = re.compile(r"(.*?)[._]?(\d+)")
 
@@ -22,14 +24,9 @@ def layers_of(paths: Sequence[tuple[str, ...]]) -> list[str | None]:
     Returns:
         For each op the name of its layer, ``None`` where unknown.
     """
-    known = [path for path in paths if path]
-    shared = 0
-    if known:
-        first, last = min(known), max(known)
-        while shared < min(len(first), len(last)) and first[shared] == last[shared]:
-            shared += 1
+    shared = shared_depth(paths)
     rows: dict[tuple[tuple[str, ...], str], set[str]] = {}
-    distinct = {path[shared:] for path in known}
+    distinct = {path[shared:] for path in paths if path}
     for path in distinct:
         for depth, scope in enumerate(path):
             match = _NUMBERED.fullmatch(scope)

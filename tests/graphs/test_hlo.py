@@ -330,6 +330,49 @@ def test_a_scheduled_loop_works_in_the_storage_of_its_state() -> None:
     assert peak(graph) == 400 + 4 + 2000  # h0, the counter, the workspace of a turn
 
 
+def test_loops_within_loops_multiply_and_work_in_the_same_storage() -> None:
+    state = "(s32[], f32[100])"
+
+    def loop(level: int, turns: int, work: str) -> str:
+        return f"""%c{level} (p: {state}) -> pred[] {{
+          %p = {state} parameter(0)
+          %i = s32[] get-tuple-element(%p), index=0
+          %n = s32[] constant({turns})
+          ROOT %go = pred[] compare(%i, %n), direction=LT
+        }}
+        %b{level} (q: {state}) -> {state} {{
+          %q = {state} parameter(0)
+          %j = s32[] get-tuple-element(%q), index=0
+          %one = s32[] constant(1)
+          %next = s32[] add(%j, %one)
+          %h = f32[100] get-tuple-element(%q), index=1
+          {work}
+          ROOT %r = {state} tuple(%next, %m)
+        }}
+        """
+
+    inner = loop(0, 5, "%m = f32[100] negate(%h)")
+    nest = f"""%zero = s32[] constant(0)
+          %start = {state} tuple(%zero, %h)
+          %w = {state} while(%start), condition=%c0, body=%b0
+          %m = f32[100] get-tuple-element(%w), index=1"""
+    entry = f"""
+        %x = f32[100] parameter(0)
+        %zero = s32[] constant(0)
+        %h = f32[100] tanh(%x)
+        %start = {state} tuple(%zero, %h)
+        %w = {state} while(%start), condition=%c1, body=%b1
+        ROOT %m = f32[100] get-tuple-element(%w), index=1
+    """
+    functions = inner + loop(1, 3, nest)
+    for attributes, peak_bytes in ((SCHEDULED, 400 + 4 + 4), ("", 2 * 400 + 4 + 4)):
+        result = imported(entry, functions, attributes)
+        graph = result.graph
+        assert graph.op_flops.tolist() == [100, 3 * (1 + 1 + 5 * (100 + 1 + 1))]
+        assert [text.split(" of")[0] for text in result.report.subgraphs] == ["while w: one op"] * 2
+        assert peak(graph) == peak_bytes  # the state, the counters of both loops; a copy without a schedule
+
+
 def test_branches_are_one_op_of_the_larger() -> None:
     text = """
         %p = pred[] parameter(0)
@@ -482,6 +525,34 @@ ENTRY main.9 (x.1: f32[4], p.1: (s32[], f32[4])) -> f32[4] {
     assert graph.op_flops.tolist() == [4, 0, 4]
     windows = read_hlo_text(text.replace("\n", "\r\n"), name="f").graph
     assert windows.fingerprint == graph.fingerprint
+
+
+def test_what_other_backends_and_versions_write() -> None:
+    graph = imported(
+        """
+        %x = bf16[16,256]{1,0:T(8,128)(2,1)} parameter(0)
+        %s = (bf16[16,256]{1,0:T(8,128)(2,1)}, u32[]{:S(2)}) custom-call(%x), custom_call_target="foo\\"bar",
+            literal=s32[2]{0} {1, 2}, output_to_operand_aliasing={{0}: (0, {})}
+        %a = bf16[16,256]{1,0:T(8,128)(2,1)} get-tuple-element(%s), index=0, origin={({"v1"}, {"v2"})}
+        %b = bf16[16,256] custom-call(%a), custom_call_target="scale", literal=f32[] -0.1
+        %c = c64[2] constant({(1, 2), (-inf, nan)}), statistics={visualizing_index=1,stat-1=33}
+        %d = ((bf16[16,256]), bf16[16,256], s32[]) custom-call-start(%b), custom_call_target="f",
+            async_execution_thread="parallel_thread", literal=( s32[1]{0} {4}, pred[2]{0} {1, 0} )
+        %e = ((bf16[16,256]), bf16[16,256], s32[]) custom-call-update(%d)
+        %f = bf16[16,256] custom-call-done(%e)
+        ROOT %r = bf16[16,256] call(%f), to_apply=%twice, is_composite=true,
+            frontend_attributes={composite.attributes={n = 1 : i32, t = dense<1> : tensor<i32>},composite.name="a.b"}
+        """,
+        """%twice (a: bf16[16,256]) -> bf16[16,256] {
+          %a = bf16[16,256] parameter(0)
+          ROOT %b = bf16[16,256] add(%a, %a)
+        }, execution_thread="main"
+        """,
+        ', origin_recovery_table={\n {"a"} : {"b"},\n "\n HloModule m\n ENTRY %e { }\n "\n}',
+    ).graph
+    assert graph.op_names == ("s", "b", "d", "b")
+    assert graph.kinds == ("add", "custom-call-start", 'custom-call:foo\\"bar', "custom-call:scale")
+    assert reads(graph, "d") == ["b"]
 
 
 # --- Real programs

@@ -9,8 +9,6 @@ from math import gcd
 
 _INT = re.compile(r"-?\d{1,18}")
 _LABELS = re.compile(r"([0-9bf?]+)_([0-9io?]+)->([0-9bf?]+)")
-#: Larger factors between the elements of a dilated input are refused.
-_MAX_DILATION = 2**16
 
 
 class BadAttributeError(ValueError):
@@ -40,29 +38,50 @@ class Window:
 
         Padding counts as elements do.
         """
-        base = self.base_dilation[axis]
-        size = self.size[axis]
+        size, base = self.size[axis], self.base_dilation[axis]
         if base == 1:
             return places * size
-        count = 0
-        step, offset = self.stride[axis], -self.pad_low[axis]
-        # the taps that fall on an element repeat when the window has moved by a whole number of elements
-        period = base // gcd(base, step)
-        for place in range(min(places, period)):
-            repeats = (places - place + period - 1) // period
-            count += repeats * _on_grid(place * step + offset, self.dilation[axis], size, base)
-        return count
+        return _solutions(places, size, self.stride[axis], self.dilation[axis], self.pad_low[axis], base)
 
 
-def _on_grid(start: int, step: int, count: int, grid: int) -> int:
-    """How many of ``start, start + step, ...`` (so many of them) are multiples of ``grid``."""
-    common = gcd(step, grid)
-    if start % common:
+def _solutions(places: int, taps: int, stride: int, dilation: int, offset: int, base: int) -> int:
+    """Pairs ``i < places``, ``k < taps`` with ``i * stride + k * dilation = offset`` modulo ``base``."""
+    common = gcd(dilation, base)
+    shared = gcd(stride, common)
+    if offset % shared:
         return 0
-    period = grid // common
-    # the smallest k >= 0 with start + k * step = 0 (mod grid)
-    first = (-start // common) * pow(step // common, -1, period) % period if period > 1 else 0
-    return (count - first + period - 1) // period if count > first else 0
+    # places that allow a solution are i = first + j * step
+    step = common // shared
+    first = offset // shared * pow(stride // shared, -1, step) % step if step > 1 else 0
+    count = max(0, -(-(places - first) // step))
+    # there k is (start + j * slope) modulo the period, and every further period
+    period = base // common
+    inverse = pow(dilation // common, -1, period) if period > 1 else 0
+    start = (offset - stride * first) // common * inverse % period
+    slope = -(stride // shared) * inverse % period
+    whole, rest = divmod(taps, period)
+    within = _floor_sum(count, period, slope, start) - _floor_sum(count, period, slope, start - rest)
+    return count * whole + within
+
+
+def _floor_sum(count: int, divisor: int, slope: int, start: int) -> int:
+    """Sum of ``(slope * j + start) // divisor`` for ``j < count``, in logarithmic time."""
+    total = 0
+    sign = 1
+    while count > 0:
+        quotient, slope = divmod(slope, divisor)
+        total += sign * quotient * (count * (count - 1) // 2)
+        quotient, start = divmod(start, divisor)
+        total += sign * quotient * count
+        last = slope * (count - 1) + start
+        if last < divisor:
+            break
+        # count the lattice points below the line along the other axis
+        rows = last // divisor
+        total += sign * count * rows
+        sign = -sign
+        count, divisor, slope, start = rows, slope, divisor, divisor - start - 1 + slope
+    return total
 
 
 def ints(attributes: Mapping[str, str], key: str) -> tuple[int, ...]:
@@ -132,8 +151,6 @@ def window(attributes: Mapping[str, str]) -> Window:
         raise BadAttributeError(f"window={(text or '')[:60]!r} has lists of different lengths")
     if any(v < 0 for v in size) or any(v < 1 for v in (*stride, *base, *dilation)):
         raise BadAttributeError(f"window={(text or '')[:60]!r} has a size, stride or dilation that is none")
-    if max(base, default=1) > _MAX_DILATION:
-        raise BadAttributeError(f"window={(text or '')[:60]!r} dilates by more than {_MAX_DILATION}")
     return Window(tuple(size), tuple(stride), tuple(pad), tuple(base), tuple(dilation))
 
 

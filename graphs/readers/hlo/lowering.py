@@ -85,6 +85,7 @@ class Parts:
         arguments: The source tensors of each parameter.
         root: The result.
         folded: Instructions that became no op, by opcode.
+        owns_arguments: Whether the parameters are storage that may be written over, as a loop's state is.
     """
 
     tensors: list[TensorSpec] = field(default_factory=list)
@@ -92,6 +93,7 @@ class Parts:
     arguments: list[Value] = field(default_factory=list)
     root: Value = field(default_factory=list)
     folded: Counter[str] = field(default_factory=Counter)
+    owns_arguments: bool = False
 
     def workspace_bytes(self) -> int:
         """What a run in this order needs beside the parameters and the results."""
@@ -178,9 +180,9 @@ class Lowerer:
         self.facts = facts
         self._places: dict[int, list[int]] = {}
 
-    def lower(self, computation: Computation) -> Parts:
+    def lower(self, computation: Computation, *, owns_arguments: bool = False) -> Parts:
         """The ops of a computation, in its order."""
-        parts = Parts()
+        parts = Parts(owns_arguments=owns_arguments)
         for parameter in computation.parameters:
             found = list(leaves(parameter.shape))
             parts.arguments.append(
@@ -325,7 +327,8 @@ class Lowerer:
                 continue
             if not self.module.is_scheduled or not leaf or leaf[0] in claimed:
                 continue
-            if parts.tensors[leaf[0]].producer >= 0:
+            tensor = parts.tensors[leaf[0]]
+            if tensor.producer >= 0 or (parts.owns_arguments and tensor.role == "input"):
                 claimed.add(leaf[0])
                 kept[i] = (leaf[0], self._end_of(parts, op))
         return kept

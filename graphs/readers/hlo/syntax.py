@@ -31,6 +31,7 @@ _ATTRIBUTE = re.compile(
 )
 _ATTRIBUTE_KEY = re.compile(r"\s*,\s*([\w\-]+)=")
 _DELIMITER = re.compile(rf'{_STRING}|[(){{}}\[\]"]', re.DOTALL)
+_SCALAR = re.compile(r"[-+\w.]+")
 _OPERAND = re.compile(r"%?([A-Za-z_][\w.\-]*)")
 _ARROW = re.compile(r"\s*->\s*")
 _RESULT = re.compile(r"[a-z]\w*\[[^\[\]]*\](?:\{[^{}]*\}(?=\s*\{))?")
@@ -255,7 +256,7 @@ class _Parser:
             match = _ATTRIBUTE.match(text, at)
             if match is not None:
                 found[match[1]] = match[2]
-                at = match.end()
+                at = match.end() if match[1] != "literal" else self._behind_literal(match.end())
                 continue
             key = _ATTRIBUTE_KEY.match(text, at)
             if key is None:
@@ -266,6 +267,16 @@ class _Parser:
             end = self._balanced(at)
             found[key[1]] = text[at:end]
             at = end
+
+    def _behind_literal(self, at: int) -> int:
+        """Behind the value that follows the shape of a literal, as in ``literal=s32[2]{0} {1, 2}``."""
+        while True:
+            at += len(self.text[at : at + 8]) - len(self.text[at : at + 8].lstrip(" "))
+            if self.text[at : at + 1] in ("{", "("):
+                at = self._balanced(at)
+                continue
+            scalar = _SCALAR.match(self.text, at)
+            return scalar.end() if scalar else at
 
     def _balanced(self, at: int) -> int:
         """Behind the bracket that closes the one at a position."""
