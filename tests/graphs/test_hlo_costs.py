@@ -134,6 +134,12 @@ def test_taps_are_those_that_fall_on_an_element(
     assert window.taps(0, places) == expected
 
 
+def test_taps_of_enormous_windows_are_counted_at_once() -> None:
+    size = 10**17
+    assert Window((size,), (2,), (3,), (2,), (1,)).taps(0, size) == size * (size // 2)
+    assert Window((size,), (1,), (0,), (size,), (1,)).taps(0, size) == size
+
+
 def test_what_applies_a_function_costs_its_flops_each_time() -> None:
     sum_of_squares = """%f (a: f32[], b: f32[]) -> f32[] {
       %a = f32[] parameter(0)

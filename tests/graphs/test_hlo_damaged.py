@@ -87,13 +87,6 @@ def test_what_contradicts_itself_is_named(entry: str, message: str) -> None:
         ("f32[2,5,5,4]", "f32[3,3,4,8]", "f32[2,5,5,8]", "window={size=3x3 stride=0x1}", "is none"),
         ("f32[2,5,5,4]", "f32[3,3,4,8]", "f32[2,5,5,8]", "window={size=3x3 pad=1}", "different lengths"),
         ("f32[2,5,5,4]", "f32[3,3,4,8]", "f32[2,5,5,8]", "window={size=3xq}", "malformed"),
-        (
-            "f32[2,5,5,4]",
-            "f32[3,3,4,8]",
-            "f32[2,5,5,8]",
-            "window={size=3x3 lhs_dilate=99999x1}",
-            "dilates by",
-        ),
         ("f32[2,5,5]", "f32[3,3,4,8]", "f32[2,5,5,8]", "window={size=3x3}", "by dim_labels"),
     ],
 )
