@@ -162,6 +162,7 @@ def test_elementwise(made, expected):
         (call(aten.native_group_norm.default, t(2, 6, 5), t(6), t(6), 2, 6, 5, 3, 1e-5), 7 * 60),
         (call(aten.mse_loss.default, t(10), t(10)), 30),
         (call(aten.mse_loss.default, t(10), t(10), 0), 20),
+        (call(aten.binary_cross_entropy_with_logits.default, t(10), t(10)), 90),
         (call(aten.nll_loss_forward.default, t(4, 10), ids(4), None, 1, -100), 8),
         (call(aten.topk.default, t(3, 100), 8), 300 * 3),
         (call(aten.sort.default, t(3, 100)), 300 * ceil(log2(100))),

@@ -49,6 +49,8 @@ def describe(name: str, error: Exception, failed_in: tuple[tuple[str, ...], str]
     hint = ""
     if "meta" in text or "Mixing fake modes" in text:
         hint = "; tensors that are no parameters or buffers are on another device: register them as buffers"
+    elif "Sparse" in text:
+        hint = "; gradients cannot be sparse: use sparse=False"
     return ImportFailedError(f"{name}: {where}, {kind or 'the module'} failed with {text}{hint}")
 
 

@@ -73,7 +73,7 @@ def run_step(module: nn.Module, example: Any, options: StepOptions, name: str) -
                 return run.step()
         except ImportFailedError as error:
             raise ImportFailedError(f"{name}: {error}") from error
-        except (Exception, RecursionError) as error:
+        except Exception as error:
             raise describe(name, error, recorder.failed_in) from error
 
 

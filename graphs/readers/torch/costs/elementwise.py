@@ -20,7 +20,7 @@ _ONE = (
     "square", "tan", "tanh", "threshold", "threshold_backward", "trunc", "where", "xlogy", "hypot", "ldexp",
     "__and__", "__or__", "__xor__", "__lshift__", "__rshift__", "special_ndtri",
     "bernoulli", "cauchy", "exponential", "geometric", "normal", "normal_functional", "rand", "rand_like",
-    "randint", "randint_like", "randn", "randn_like", "random", "uniform", "nan_to_num", "angle",
+    "randint", "randint_like", "randn", "randn_like", "random", "randperm", "uniform", "nan_to_num", "angle",
 )  # fmt: skip
 _PER_ELEMENT = dict.fromkeys(_ONE, 1) | {
     "clamp": 2,

@@ -210,8 +210,13 @@ FORMULAS: dict[str, Formula] = dict.fromkeys(_REDUCE_ONE, _reduce(1)) | {
     "native_group_norm": _per_input(_NORMALISE, "input"), "native_group_norm_backward": _layer_norm_backward,
     "_fused_rms_norm": _per_input(4, "input"),  # square, add, scale, weight
     "_fused_rms_norm_backward": _rms_norm_backward,
+    "_weight_norm_interface": _per_input(3, "v"),  # square, sum, scale
+    # product and sum; scale, subtract, scale
+    "_weight_norm_interface_backward": _per_input(5, "saved_v"),
     "mse_loss": _loss(2), "mse_loss_backward": _per_input(3), "smooth_l1_loss": _loss(4), "huber_loss": _loss(4),
     "smooth_l1_loss_backward": _per_input(4), "huber_loss_backward": _per_input(4),
+    # clamp, product, difference; abs, negate, exp, log1p, sum
+    "binary_cross_entropy_with_logits": _loss(8),
     "binary_cross_entropy": _loss(6), "binary_cross_entropy_backward": _per_input(5),
     "soft_margin_loss": _loss(4), "soft_margin_loss_backward": _per_input(6),
     "nll_loss_forward": lambda c: 2 * c.elements("target"), "nll_loss_backward": _per_input(1, "target"),
@@ -240,6 +245,7 @@ FORMULAS: dict[str, Formula] = dict.fromkeys(_REDUCE_ONE, _reduce(1)) | {
     "replication_pad2d_backward": _per_input(1, "grad_output"),
     "embedding_dense_backward": _added("grad_output"), "_embedding_bag": _embedding_bag,
     "_embedding_bag_forward_only": _embedding_bag,
+    "_embedding_bag_backward": lambda c: c.elements("indices") * c.shape("grad")[-1],
     "_embedding_bag_dense_backward": lambda c: c.elements("indices") * c.shape("grad")[-1],
     "_embedding_bag_per_sample_weights_backward": lambda c: 2 * c.elements("indices") * c.shape("grad")[-1],
     "index_add": _added("source"), "index_copy": lambda c: 0, "index_reduce": _added("source"),
