@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ...errors import InvalidDatasetError
-from ...graphs import Cluster
+from ...graphs import Cluster, Graph
 from ...graphs.atomic import write_text
 from ...graphs.closed_json import Row as JsonRow
 from ...graphs.closed_json import read_json
@@ -33,6 +36,8 @@ class Row:
         cluster: Spec of the cluster; empty for the order of one device.
         objective: ``"step_time"``, ``"peak_memory"``, ``"max_load"`` or ``"latency"``.
         capacity_bytes: Memory of each device, where it is not what the cluster has.
+        unsupported: Kinds of op that a class of device (a profile or a kind of device) cannot run, beside what the
+            graph says.
         part: ``"train"``, ``"validation"`` or ``"test"``.
         role: One of ``ROLES``.
     """
@@ -44,6 +49,7 @@ class Row:
     capacity_bytes: int | None
     part: str
     role: str
+    unsupported: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -71,10 +77,10 @@ class Row:
         cluster = Cluster.parse(self.cluster)
         if self.capacity_bytes is not None:
             cluster = cluster.with_capacity(self.capacity_bytes)
-        objective = Objective(self.objective)
+        graph, objective = forbid(imported.graph, self.unsupported), Objective(self.objective)
         if imported.costs is None:
-            return PlacementProblem(imported.graph, cluster, objective)
-        return PlacementProblem(imported.graph, cluster, objective, imported.costs)
+            return PlacementProblem(graph, cluster, objective)
+        return PlacementProblem(graph, cluster, objective, imported.costs)
 
     @classmethod
     def from_json(cls, value: Any, where: str) -> Row:
@@ -93,6 +99,12 @@ class Row:
             if given not in known:
                 row.refuse(f"has {key} = {given!r:.40}; expected {', '.join(known)}")
         no_cap = row.get("capacity_bytes") is None
+        unsupported = row.get("unsupported")
+        if not isinstance(unsupported, dict) or not all(
+            isinstance(kinds, list) and all(isinstance(kind, str) for kind in kinds)
+            for kinds in unsupported.values()
+        ):
+            row.refuse("has an unsupported that is no object of lists of kinds")
         return cls(
             graph=row.text("graph"),
             fingerprint=row.text("fingerprint"),
@@ -101,7 +113,31 @@ class Row:
             capacity_bytes=None if no_cap else row.integer("capacity_bytes", 1, _MOST_BYTES),
             part=part,
             role=role,
+            unsupported={name: tuple(kinds) for name, kinds in unsupported.items()},
         )
+
+
+def forbid(graph: Graph, unsupported: Mapping[str, Sequence[str]]) -> Graph:
+    """The graph, with kinds of op that a class of device cannot run.
+
+    Args:
+        graph: A graph, which may have ops of that sort already.
+        unsupported: Kinds by device class; kinds that the graph does not have say nothing.
+    """
+    forbidden: dict[str, NDArray[np.bool_]] = {}
+    for bit, name in enumerate(graph.device_classes):
+        forbidden[name] = (graph.op_unsupported >> np.uint64(bit)) & np.uint64(1) != 0
+    for name, kinds in unsupported.items():
+        codes = [code for code, kind in enumerate(graph.kinds) if kind in kinds]
+        if codes:
+            forbidden[name] = forbidden.get(name, np.zeros(graph.num_ops, np.bool_)) | np.isin(
+                graph.op_kind, codes
+            )
+    classes = tuple(sorted(forbidden))
+    bits = np.zeros(graph.num_ops, np.uint64)
+    for bit, name in enumerate(classes):
+        bits |= forbidden[name].astype(np.uint64) << np.uint64(bit)
+    return replace(graph, device_classes=classes, op_unsupported=bits)
 
 
 @dataclass(frozen=True)

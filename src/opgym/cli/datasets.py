@@ -49,7 +49,7 @@ def list_datasets(
 
     --json prints a list of {id, ops, tensors, topology, family, level, source, split}; topology is a hash of op
     kinds and edges, sizes ignored, and no split divides a family. With --suite it prints a list of {graph,
-    fingerprint, cluster, objective, capacity_bytes, part, role}.
+    fingerprint, cluster, objective, capacity_bytes, part, role, unsupported}.
     """
     from .. import datasets
     from ..datasets.catalogue import catalogue
