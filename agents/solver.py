@@ -71,6 +71,10 @@ class Solver(ABC, Generic[ProblemT, SolutionT]):
     problem_types: ClassVar[tuple[type[Any], ...]]
     #: Whether it goes on improving until the budget is spent (else it stops by itself).
     anytime: ClassVar[bool] = False
+    #: Whether it is there to be compared with; tables leave it out unless it is asked for by name.
+    control: ClassVar[bool] = False
+    #: Whether tables leave it out unless they are asked for proofs: it may take long to prove what others have found.
+    proves: ClassVar[bool] = False
 
     def skip_reason(self, problem: ProblemT) -> str | None:
         """Why this solver should not be tried on a problem (wrong type, too large), or ``None``."""

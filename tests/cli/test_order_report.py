@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from opgym.agents import Result
-from opgym.cli.order_report import order_conclusions, order_table, tightest_bound
-from opgym.cli.report import ranked
+from opgym.cli.order_report import order_conclusions, order_table
+from opgym.cli.report import ranked, tightest_bound
 from opgym.graphs import GraphBuilder
 from opgym.outcome import Outcome, Verdict
 from opgym.problems import Order, SchedulingProblem

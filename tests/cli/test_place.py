@@ -10,10 +10,11 @@ import onnx
 import pytest
 
 from opgym import agents
+from opgym.cli.report import tightest_bound
 from opgym.cli.solving import DEFAULT_SECONDS, FEWEST_EVALUATIONS, MOST_EVALUATIONS, budget_of
 from opgym.datasets import load
 from opgym.graphs import Cluster
-from opgym.problems import Budget, PlacementProblem
+from opgym.problems import Budget, Objective, PlacementProblem
 
 from .conftest import Run
 
@@ -29,7 +30,8 @@ def test_every_applicable_solver_is_a_row_and_the_best_comes_first(
 ) -> None:
     found = rows("place", model, "--dim", "batch=64", *FEW)
     problem = PlacementProblem(load(str(model), dims={"batch": 64}), Cluster.parse("4xP100"))
-    applicable = {name for name in agents.names() if agents.make(name).skip_reason(problem) is None}
+    tried = [agents.make(name) for name in agents.names()]
+    applicable = {s.name for s in tried if s.skip_reason(problem) is None and not (s.control or s.proves)}
     assert {row["solver"] for row in found} == applicable
     assert {"single", "m-etf", "annealing"} <= applicable
     values = [row["value"] for row in found]
@@ -317,3 +319,21 @@ def test_placements_differ_from_one_device_where_it_pays(rows: Callable[..., Any
     }
     assert min(found.values()) < 0.95 * found["single"]
     assert np.isfinite(list(found.values())).all()
+
+
+def test_exact_solvers_run_when_asked_for_and_tighten_the_bound(rows: Callable[..., Any]) -> None:
+    arguments = ("place", "example/two-branch", "--cluster", "2xP100", "--evaluations", 2_000)
+    plain, exact = rows(*arguments), rows(*arguments, "--exact")
+    assert {row["solver"] for row in exact} - {row["solver"] for row in plain} == {"cp-sat"}
+    assert not any(row["proven_optimal"] for row in plain)
+    [proof] = [row for row in exact if row["solver"] == "cp-sat"]
+    assert proof["proven_optimal"]
+    assert proof["bound"] == proof["value"] == exact[0]["value"] > plain[0]["bound"]
+
+
+def test_what_a_solver_proves_of_its_own_placements_bounds_no_others() -> None:
+    problem = PlacementProblem(load("example/two-branch"), Cluster.parse("2xP100"), Objective.MAX_LOAD)
+    best_split = agents.make("dp").solve(problem)
+    assert best_split.proven_optimal
+    assert best_split.bound == best_split.outcome.value > problem.lower_bound().value
+    assert tightest_bound(problem, [best_split]) == problem.lower_bound()

@@ -45,6 +45,7 @@ class CpSat(Solver[PlacementProblem | SchedulingProblem, Placement | Order]):
 
     name: ClassVar[str] = "cp-sat"
     summary: ClassVar[str] = "small problems to a proven optimum, or a proven bound, by OR-tools' CP-SAT"
+    proves: ClassVar[bool] = True
     problem_types: ClassVar[tuple[type[Any], ...]] = (PlacementProblem, SchedulingProblem)
     #: Objectives of placements it can work on.
     objectives: ClassVar[frozenset[Objective]] = frozenset({Objective.STEP_TIME, Objective.PEAK_MEMORY})

@@ -62,6 +62,7 @@ class DpOrder(SchedulingSolver):
 
     name: ClassVar[str] = "dp-order"
     summary: ClassVar[str] = "order of least peak memory, proven by search over sets of ops that have run"
+    proves: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         at_least(1, max_bytes=self.max_bytes, evaluations=self.evaluations)

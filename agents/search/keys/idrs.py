@@ -19,7 +19,7 @@ from .encoding import KeyEncoding
 from .proposal import Proposal, betas
 from .starts import KeyEvaluator
 
-#: Means and variances are drawn from the middles of so many equal parts of (0, 1), as REGAL quantises its own.
+#: Means and variances are drawn from the middles of so many equal parts of (0, 1).
 BINS = 16
 
 
@@ -59,6 +59,7 @@ class InstanceDependentRandomSearch(Solver[PlacementProblem | SchedulingProblem,
     name: ClassVar[str] = "idrs"
     summary: ClassVar[str] = "runs of brkga with random distributions of mutants: the control of REGAL"
     anytime: ClassVar[bool] = True
+    control: ClassVar[bool] = True
     problem_types = Brkga.problem_types
     objectives = Brkga.objectives
 
@@ -96,7 +97,8 @@ class InstanceDependentRandomSearch(Solver[PlacementProblem | SchedulingProblem,
             if evaluator.best is not before:
                 best = proposals
             proven = remark.proven_optimal
-        return Remark(f"{proposals} proposals, the best is number {best}", proven)
+        tried = "1 proposal" if proposals == 1 else f"{proposals} proposals, the best is number {best}"
+        return Remark(tried, proven)
 
     def _run_of(self, proposal: Proposal | None) -> Brkga:
         return Brkga(

@@ -1,4 +1,4 @@
-"""What solvers of orders found: the table, the tightest bound, plain sentences."""
+"""What solvers of orders found: the table, plain sentences."""
 
 from __future__ import annotations
 
@@ -14,22 +14,6 @@ if TYPE_CHECKING:
 
     from ..agents import Result
     from ..problems import Bound, Order, SchedulingProblem
-
-
-def tightest_bound(problem: SchedulingProblem, results: Sequence[Result[Order]]) -> Bound:
-    """The highest peak that nobody can beat: the problem's bound, or a higher one that a solver proved.
-
-    What a solver proved above a value that another one reached holds within its own search space only, and is
-    left out.
-    """
-    from ..problems import Bound
-
-    reached = min((result.outcome.value for result in results if result.outcome.ok), default=0.0)
-    tightest = problem.lower_bound()
-    for result in results:
-        if result.bound is not None and tightest.value < result.bound <= reached:
-            tightest = Bound(result.bound, problem.unit, f"proven by {result.solver}")
-    return tightest
 
 
 def order_table(

@@ -13,6 +13,7 @@ from .problem import (
     ClusterOption,
     DimOption,
     EvaluationsOption,
+    ExactOption,
     FlopsOption,
     ImportChoices,
     JsonOption,
@@ -48,9 +49,10 @@ def place(
         typer.Option(
             metavar="NAME",
             help="A solver (see opgym solvers) or a YAML file of settings. Repeat for more. "
-            "Default: all that apply.",
+            "Default: all that apply but those of --exact, and controls.",
         ),
     ] = None,
+    exact: ExactOption = False,
     seconds: SecondsOption = None,
     evaluations: EvaluationsOption = None,
     seed: SeedOption = 0,
@@ -87,6 +89,7 @@ def place(
     opgym place model.onnx --dim batch=8 --cluster 4xA100@nvlink3 --plot timeline.svg --export placed/
     opgym place model.onnx --solver m-etf --solver annealing --seconds 60 --out best.json
     opgym place bert24_inference.json --solver dp --json
+    opgym place example/two-branch --cluster 2xP100 --exact
     ```
 
     The table has one row per solver: the value, its ratio to a lower bound that nothing can beat, the peak
@@ -95,30 +98,27 @@ def place(
     unless --objective says otherwise.
 
     Without --seconds and --evaluations a search gets 5,000 evaluations, fewer above 1,000 ops, and at most 10
-    seconds: about 30 seconds for all solvers at 1,000 ops.
+    seconds: about 30 seconds for all solvers at 1,000 ops. An exact solver gets at most 30 seconds.
 
     --json prints a list, best first, of {solver, value, unit, verdict, ratio_to_bound, bound, peak_bytes,
     seconds, evaluations, proven_optimal, note}. The exit code is 0 once a solver has answered, whatever
     the verdict.
     """
     from ..agents import names
-    from ..conf import make_agent
-    from .report import conclusions, json_row, ranked, show_results, table
-    from .solving import require_results, solve_all
+    from .report import conclusions, json_row, ranked, show_results, table, tightest_bound
+    from .solving import chosen_solvers, require_results, solve_all
 
-    chosen = list(dict.fromkeys(solver)) if solver else names()
-    for name in chosen:
-        make_agent(name)  # an unknown name is refused before the model is read
+    chosen = chosen_solvers(solver, names(), exact=exact)
     _require_targets(model, out, export, trace, plot)
     imported = ImportChoices(dim, subgraphs, trust, shape, flops).read(model)
     problem = pose(imported, cluster, objective, micro_batches, schedule)
-    bound = problem.lower_bound()
     show_progress = not as_json and sys.stderr.isatty()
     solved = solve_all(
         problem, chosen, seconds=seconds, evaluations=evaluations, seed=seed, show_progress=show_progress
     )
     require_results(solved, problem, chosen)
     results = ranked(solved.results)
+    bound = tightest_bound(problem, results)
     written = _write(results[0], problem, imported, model, out, export, trace, plot)
     if as_json:
         print_json([json_row(result, bound) for result in results])

@@ -81,6 +81,9 @@ SecondsOption = Annotated[
     float | None,
     typer.Option(min=0.0, metavar="S", help="Most seconds for each solver. Default: see above."),
 ]
+ExactOption = Annotated[
+    bool, typer.Option("--exact", help="Also run the exact solvers, which prove what they find, or a bound.")
+]
 EvaluationsOption = Annotated[
     int | None,
     typer.Option(

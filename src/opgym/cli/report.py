@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from ..agents import Result
-    from ..problems import Bound, Placement, PlacementProblem
+    from ..problems import Bound, Placement, PlacementProblem, SchedulingProblem
 
 #: Differences below this share are not worth a word.
 NEGLIGIBLE = 0.01
@@ -25,6 +25,25 @@ MOST_PEAKS = 8
 def ranked(results: Sequence[Result[Any]]) -> list[Result[Any]]:
     """Best first; of equal ones the cheaper solver, which ran first."""
     return sorted(results, key=lambda result: result.outcome.sort_key)
+
+
+def tightest_bound(problem: PlacementProblem | SchedulingProblem, results: Sequence[Result[Any]]) -> Bound:
+    """The highest value that nobody can beat: the problem's bound, or a higher one that a solver proved.
+
+    What a solver proved above a value that another one reached holds within its own search space only, and is left
+    out. Of placements, what any solver says of its own search space is, but for those whose proofs are of all.
+    """
+    from ..conf import make_agent
+    from ..problems import Bound, PlacementProblem
+
+    reached = min((result.outcome.value for result in results if result.outcome.ok), default=0.0)
+    tightest = problem.lower_bound()
+    for result in results:
+        if isinstance(problem, PlacementProblem) and not make_agent(result.solver).proves:
+            continue
+        if result.bound is not None and tightest.value < result.bound <= reached:
+            tightest = Bound(result.bound, tightest.unit, f"proven by {result.solver}")
+    return tightest
 
 
 def ratio_to_bound(outcome: Outcome, bound: Bound) -> float | None:

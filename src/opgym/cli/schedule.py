@@ -12,6 +12,7 @@ from .console import note, print_json, stdout
 from .problem import (
     DimOption,
     EvaluationsOption,
+    ExactOption,
     FlopsOption,
     ImportChoices,
     JsonOption,
@@ -41,13 +42,10 @@ def schedule(
         typer.Option(
             metavar="NAME",
             help="A solver (see opgym solvers) or a YAML file of settings. Repeat for more. "
-            "Default: all but the exact ones.",
+            "Default: all but those of --exact, and controls.",
         ),
     ] = None,
-    exact: Annotated[
-        bool,
-        typer.Option("--exact", help="Also run the exact solvers, which prove what they find."),
-    ] = False,
+    exact: ExactOption = False,
     seconds: SecondsOption = None,
     evaluations: EvaluationsOption = None,
     seed: SeedOption = 0,
@@ -99,20 +97,12 @@ def schedule(
     peak_bytes, seconds, evaluations, proven_optimal, note}.
     """
     from ..agents import names
-    from ..agents.registry import EXACT, family
-    from ..conf import make_agent
     from ..problems import SchedulingProblem
-    from .order_report import order_conclusions, order_table, tightest_bound
-    from .report import json_row, ranked, show_results
-    from .solving import require_results, solve_all
+    from .order_report import order_conclusions, order_table
+    from .report import json_row, ranked, show_results, tightest_bound
+    from .solving import chosen_solvers, require_results, solve_all
 
-    known = names(SchedulingProblem)
-    chosen = solver or [name for name in known if family(name) != EXACT]
-    if exact:
-        chosen = [*chosen, *(name for name in known if family(name) == EXACT)]
-    chosen = list(dict.fromkeys(chosen))
-    for name in chosen:
-        make_agent(name)  # an unknown name is refused before the model is read
+    chosen = chosen_solvers(solver, names(SchedulingProblem), exact=exact)
     require_files(model, {"--out": out, "--export": export, "--plot": plot})
     imported = ImportChoices(dim, subgraphs, trust, shape, flops).read(model)
     if export is not None and imported.origin is None:

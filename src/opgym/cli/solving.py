@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 #: equal commands give equal answers, and a time that only slow objectives reach.
 MOST_EVALUATIONS, FEWEST_EVALUATIONS, OP_EVALUATIONS = 5_000, 200, 5_000_000
 DEFAULT_SECONDS = 10.0
-#: Most seconds of an exact solver of orders where the user sets no limit: it may never come to its end.
+#: Most seconds of a solver that proves where the user sets no limit: it may never come to its end.
 EXACT_SECONDS = 30.0
 #: A solver that has run this long gets a progress bar.
 PATIENCE_S = 2.0
@@ -43,6 +43,23 @@ class Solved:
     results: list[Result[Any]] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
     broken: list[tuple[str, str]] = field(default_factory=list)
+
+
+def chosen_solvers(given: Sequence[str] | None, known: Sequence[str], *, exact: bool) -> list[str]:
+    """The solvers that a command runs, each once: those given, or all but controls and those that prove.
+
+    With ``exact`` those that prove run, too.
+
+    Raises:
+        UnknownIdError: A given name is neither a solver nor stored settings.
+    """
+    from ..conf import make_agent
+
+    solvers = {name: make_agent(name) for name in given or known}
+    chosen = [*solvers] if given else [name for name, s in solvers.items() if not (s.proves or s.control)]
+    if exact:
+        chosen += [name for name in known if make_agent(name).proves]
+    return list(dict.fromkeys(chosen))
 
 
 def solve_all(
@@ -127,16 +144,16 @@ def budget_of(
     """The user's limits; without any, the defaults for a solver that would not stop by itself, or not soon.
 
     For orders these are the solver's own evaluations, as what one costs differs by a factor of 100 between
-    solvers, and seconds; exact solvers have seconds alone.
+    solvers, and seconds; solvers that prove have seconds alone.
     """
-    from ..agents.registry import EXACT, HEURISTICS, family
+    from ..agents.registry import HEURISTICS, family
     from ..problems import Budget
 
     if seconds is not None or evaluations is not None:
         return Budget(evaluations, seconds)
+    if solver.proves:
+        return Budget(None, EXACT_SECONDS)
     if _schedules(problem):
-        if family(solver.name) == EXACT:
-            return Budget(None, EXACT_SECONDS)
         if family(solver.name) != HEURISTICS:
             return Budget(getattr(solver, "evaluations", None), DEFAULT_SECONDS)
     elif solver.anytime:
