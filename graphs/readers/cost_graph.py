@@ -209,7 +209,10 @@ class _Reader:
         number = message.number
         temporary = number("temporary_memory_size")
         persistent = number("persistent_memory_size")
-        outputs = [self._output(output, message) for output in message.parts("output_info")]
+        outputs = [
+            self._output(output, f"{message.text('name')}:{port}")
+            for port, output in enumerate(message.parts("output_info"))
+        ]
         node = _Node(
             name=message.text("name"),
             id=number("id"),
@@ -238,10 +241,9 @@ class _Reader:
             self.seen.devices.add(device)
         return node
 
-    def _output(self, message: Message, node: Message) -> _Output:
+    def _output(self, message: Message, name: str) -> _Output:
         size = message.number("size")
         if size < 0:
-            name = f"{node.text('name')}:{node.parts('output_info').index(message)}"
             if self.strict:
                 raise FieldError(f"the size of output {name} is {size}, which is unknown")
             self.seen.unknown_sizes.append(name)
