@@ -160,7 +160,7 @@ def from_torch(
         if error.name is None or error.name.split(".")[0] != "torch":
             raise
         raise MissingExtraError(
-            "from_torch needs the package torch, which is not installed: pip install 'opgym[agents]'"
+            "from_torch needs the package torch, which is not installed: pip install 'opgym[zoo]'"
         ) from error
     return record(module, example_inputs, train=train, optimizer=optimizer, loss=loss, name=name, batch=batch)
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from opgym.errors import ImportFailedError, UnknownIdError
+from opgym.errors import ImportFailedError, MissingExtraError, UnknownIdError
 from opgym.graphs import ROLES
 from opgym.graphs.readers import from_torch
 
@@ -191,3 +191,11 @@ def test_wrong_arguments():
         from_torch(lambda x: x, torch.zeros(2, 4))
     with pytest.raises(ImportFailedError, match="example inputs are a int"):
         from_torch(nn.Linear(4, 4), 3)
+
+
+def test_without_torch_the_error_names_the_extra(monkeypatch):
+    for name in [n for n in sys.modules if n.startswith("opgym.graphs.readers.torch")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingExtraError, match=r"opgym\[zoo\]"):
+        from_torch(nn.Linear(4, 4), torch.zeros(2, 4))
