@@ -154,6 +154,30 @@ def test_calls_that_double_at_each_level() -> None:
         read_hlo_text(_doubling(200))
 
 
+def test_large_tuples_read_again_and_again() -> None:
+    count = 6_000
+    shape = f"({', '.join(['f32[1]'] * count)})"
+    lines = ["%x = f32[1] parameter(0)", f"%t = {shape} tuple({', '.join(['%x'] * count)})"]
+    lines += [f'%c{i} = f32[1] custom-call(%t), custom_call_target="f"' for i in range(count)]
+    started = time.process_time()
+    with pytest.raises(ImportFailedError, match="read more than 20,000,000 tensors"):
+        imported("\n".join(lines))
+    assert time.process_time() - started < 10
+
+
+def test_long_chains_of_tokens_stay_short() -> None:
+    count = 2_000
+    lines = ["%x = f32[1] parameter(0)", "%a0 = token[] after-all()", "%y0 = f32[1] negate(%x)"]
+    for i in range(count):
+        lines.append(f"%o{i} = token[] outfeed(%x, %a{i}), outfeed_shape=f32[1]")
+        lines.append(f"%p{i} = token[] outfeed(%x, %a0), outfeed_shape=f32[1]")
+        lines.append(f"%a{i + 1} = token[] after-all(%a{i}, %o{i}, %p{i})")
+        lines.append(f"%y{i + 1} = f32[1] add-dependency(%y{i}, %p{i})")
+    graph = imported("\n".join([*lines, f"ROOT %r = f32[1] negate(%y{count})"])).graph
+    assert len(graph.input_tensor) < 30 * count
+    assert 2 * count < graph.num_ops < 2.3 * count
+
+
 @pytest.mark.parametrize(
     ("shape", "message"),
     [

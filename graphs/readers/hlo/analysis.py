@@ -144,7 +144,10 @@ class _Analyser:
         workspace = 0
         unchanged: tuple[bool, ...] = ()
         if is_flow:
-            parts = self.lowerer.lower(computation, owns_arguments=True)
+            try:
+                parts = self.lowerer.lower(computation, owns_arguments=True)
+            except ImportFailedError as problem:
+                raise ImportFailedError(f"{self.path}: {problem}") from None
             workspace, unchanged = parts.workspace_bytes(), parts.unchanged()
         self.flops_of[computation.name] = flops
         fusion: Fusion | None = describe(computation) if is_fused else None

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .costs import ELEMENTWISE
-from .module import Computation, Instruction, Module
-from .shapes import ArrayShape, Shape, leaves
+from .module import Computation, Instruction
+from .shapes import ArrayShape
 
 #: Instructions that give a fusion its character, strongest first.
 _HEROES = (
@@ -59,43 +59,30 @@ def describe(computation: Computation) -> Fusion:
     )
 
 
-def shape_bytes(shape: Shape) -> int:
-    """Bytes of all arrays in a shape."""
-    return shape.bytes if isinstance(shape, ArrayShape) else sum(leaf.bytes for leaf in leaves(shape))
-
-
 def accessed_bytes(instruction: Instruction, operands: list[Instruction]) -> int:
     """Bytes that an instruction reads and writes; what only picks or replaces a part touches that part."""
     opcode = instruction.opcode
-    out = shape_bytes(instruction.shape)
+    out = instruction.shape.bytes
     if opcode in _PICKS and operands:
-        return 2 * out + sum(shape_bytes(operand.shape) for operand in operands[1:])
+        return 2 * out + sum(operand.shape.bytes for operand in operands[1:])
     if opcode == "dynamic-update-slice" and len(operands) > 1:
-        update = shape_bytes(operands[1].shape)
-        return 2 * update + sum(shape_bytes(operand.shape) for operand in operands[2:])
+        update = operands[1].shape.bytes
+        return 2 * update + sum(operand.shape.bytes for operand in operands[2:])
     if opcode == "scatter" and len(operands) == 3:
-        updates = shape_bytes(operands[2].shape)
-        return 3 * updates + shape_bytes(operands[1].shape)
+        updates = operands[2].shape.bytes
+        return 3 * updates + operands[1].shape.bytes
     if opcode == "get-dimension-size":
         return out
-    return out + sum(shape_bytes(operand.shape) for operand in operands)
-
-
-def fused_bytes(module: Module, cache: dict[str, Fusion], instruction: Instruction) -> Fusion:
-    """The facts about what a fusion calls."""
-    name = instruction.callees()[0]
-    if name not in cache:
-        cache[name] = describe(module.computations[name])
-    return cache[name]
+    return out + sum(operand.shape.bytes for operand in operands)
 
 
 def _read_of(parameter: Instruction, readers: list[tuple[Instruction, int]]) -> int:
     """Bytes of a parameter that are read: only picked parts where nothing reads the whole."""
-    whole = shape_bytes(parameter.shape)
+    whole = parameter.shape.bytes
     picked = 0
     for reader, place in readers:
         if place == 0 and reader.opcode in _PICKS:
-            picked += shape_bytes(reader.shape)
+            picked += reader.shape.bytes
         elif not (place == 0 and reader.opcode == "dynamic-update-slice"):
             return whole
     return min(whole, picked)
@@ -110,5 +97,5 @@ def _written(computation: Computation, root: Instruction) -> int:
         while row.opcode in ("bitcast", "copy") and row.operands:
             row = rows[row.operands[0]]
         replaced = row.opcode == "dynamic-update-slice" and len(row.operands) > 1
-        total += shape_bytes(rows[row.operands[1]].shape if replaced else row.shape)
+        total += (rows[row.operands[1]].shape if replaced else row.shape).bytes
     return total

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ....errors import ImportFailedError
 from .attributes import ints
 from .check import base_opcode
 from .costs import ELEMENTWISE, call_target
@@ -18,6 +19,11 @@ from .shapes import ArrayShape, Shape, TupleShape, leaves
 Leaf = tuple[int, ...]
 #: The arrays of a value, from left to right.
 Value = list[Leaf]
+
+#: More reads than this are refused: a few lines that read large tuples again and again could ask for any number.
+MAX_READS = 20_000_000
+#: A value that waits for more tensors than this waits for an op that waits for them.
+_MAX_WAITS = 16
 
 #: Calls that only say where a value should be.
 _MARKS = frozenset(("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "LayoutConstraint"))
@@ -179,9 +185,14 @@ class Lowerer:
         self.module = module
         self.facts = facts
         self._places: dict[int, list[int]] = {}
+        self._reads = 0
 
     def lower(self, computation: Computation, *, owns_arguments: bool = False) -> Parts:
-        """The ops of a computation, in its order."""
+        """The ops of a computation, in its order.
+
+        Raises:
+            ImportFailedError: It reads more than ``MAX_READS`` tensors.
+        """
         parts = Parts(owns_arguments=owns_arguments)
         for parameter in computation.parameters:
             found = list(leaves(parameter.shape))
@@ -249,7 +260,8 @@ class Lowerer:
             source = frame.computation.operands(row)[0].shape
             return self._element(source, values[0], ints(row.attributes, "index")[0])
         if opcode == "after-all":
-            return [tuple(dict.fromkeys(t for value in values for leaf in value for t in leaf))]
+            waits = self._counted([tensor for value in values for leaf in value for tensor in leaf])
+            return [self._bounded(parts, row, (), tuple(dict.fromkeys(waits)))]
         if opcode.endswith("-update") and base_opcode(opcode) != opcode:
             return values[0]
         if opcode.endswith("-done"):
@@ -264,7 +276,7 @@ class Lowerer:
         if is_alias(row, frame.computation.operands(row)):
             if opcode == "add-dependency":
                 before = values[1][0] if values[1] else ()
-                return [(*leaf, *before) for leaf in values[0]]
+                return [self._bounded(parts, row, leaf[:1], (*leaf[1:], *before)) for leaf in values[0]]
             return [leaf for value in values for leaf in value]
         return None
 
@@ -277,7 +289,7 @@ class Lowerer:
         after: list[int],
     ) -> Value:
         """Adds an op and returns its value."""
-        inputs = [tensor for value in values for leaf in value for tensor in leaf]
+        inputs = self._counted([tensor for value in values for leaf in value for tensor in leaf])
         op = OpSpec(
             kind=kind_of(row, self.facts),
             name=row.name,
@@ -371,6 +383,25 @@ class Lowerer:
                 places.append(places[-1] + sum(1 for _ in leaves(element)))
             self._places[id(shape)] = places
         return places
+
+    def _counted(self, reads: list[int]) -> list[int]:
+        """The same tensors, counted.
+
+        Raises:
+            ImportFailedError: They are too many.
+        """
+        self._reads += len(reads)
+        if self._reads > MAX_READS:
+            raise ImportFailedError(f"its instructions read more than {MAX_READS:,} tensors, tuples unpacked")
+        return reads
+
+    def _bounded(self, parts: Parts, row: Instruction, storage: Leaf, waits: Leaf) -> Leaf:
+        """A leaf that waits for tensors, or for one op that does where they are many."""
+        if len(waits) <= _MAX_WAITS:
+            return storage + waits
+        op = OpSpec(row.opcode, row.name, op_name(row.attributes), list(waits), [], 0, 0, 0, False)
+        parts.ops.append(op)
+        return (*storage, self._end_of(parts, len(parts.ops) - 1))
 
     def _end_of(self, parts: Parts, op: int) -> int:
         """A tensor without bytes that exists once an op has ended."""

@@ -71,6 +71,7 @@ class Computation:
         instructions: In the order of the file.
         root: Position of the instruction whose value is the result.
         order: Positions of the instructions, each behind what it reads.
+        parameters: Its parameters by number.
         at: Position in the file's text.
     """
 
@@ -79,12 +80,11 @@ class Computation:
     root: int
     at: int
     order: Sequence[int] = field(default_factory=list)
+    parameters: Sequence[Instruction] = field(init=False)
 
-    @property
-    def parameters(self) -> list[Instruction]:
-        """Its parameters by number."""
+    def __post_init__(self) -> None:
         found = [instruction for instruction in self.instructions if instruction.parameter >= 0]
-        return sorted(found, key=lambda instruction: instruction.parameter)
+        self.parameters = sorted(found, key=lambda instruction: instruction.parameter)
 
     def operands(self, instruction: Instruction) -> list[Instruction]:
         """What an instruction reads."""

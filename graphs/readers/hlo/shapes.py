@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from math import prod
 
 from ...dtypes import BITS
@@ -50,13 +50,15 @@ class ArrayShape:
         order: Axes from the fastest to the slowest; ``None`` where the text gives no layout.
         dynamic: Whether a size is only bounded.
         bytes: Of its storage, with the padding of a tiled layout.
+        signature: Equal for shapes of equal types and sizes, whatever their layouts.
     """
 
     type: str
     dims: tuple[int, ...]
     order: tuple[int, ...] | None = None
-    dynamic: bool = field(default=False, compare=False)
-    bytes: int = field(default=0, compare=False)
+    dynamic: bool = False
+    bytes: int = 0
+    signature: int = -1
 
     @property
     def dtype(self) -> str:
@@ -79,9 +81,17 @@ class ArrayShape:
 
 @dataclass(frozen=True, slots=True)
 class TupleShape:
-    """Several values in one."""
+    """Several values in one.
+
+    Attributes:
+        elements: Their shapes.
+        bytes: Of all arrays in it.
+        signature: Equal for shapes of equal types and sizes, whatever their layouts.
+    """
 
     elements: tuple[Shape, ...]
+    bytes: int = 0
+    signature: int = -1
 
     def __str__(self) -> str:
         parts = [str(element) for element in self.elements[:4]]
@@ -101,71 +111,77 @@ def leaves(shape: Shape) -> Iterator[ArrayShape]:
 
 
 def same(a: Shape, b: Shape) -> bool:
-    """Whether two shapes hold the same element types and sizes, whatever their layouts."""
-    if isinstance(a, ArrayShape) and isinstance(b, ArrayShape):
-        return a.type == b.type and a.dims == b.dims
-    if isinstance(a, TupleShape) and isinstance(b, TupleShape):
-        return len(a.elements) == len(b.elements) and all(
-            same(x, y) for x, y in zip(a.elements, b.elements, strict=True)
-        )
-    return False
+    """Whether two shapes of one table hold the same element types and sizes, whatever their layouts."""
+    return a.signature == b.signature
 
 
-def parse_shape(text: str, cache: dict[str, Shape]) -> Shape:
-    """Reads a whole text as one shape.
+class ShapeTable:
+    """Reads shapes, each text once; large tuples are compared by number."""
 
-    Args:
-        text: Without comments.
-        cache: Shapes read before, by text; grows.
+    def __init__(self) -> None:
+        self._by_text: dict[str, Shape] = {}
+        self._signatures: dict[object, int] = {}
 
-    Raises:
-        ShapeError: It is none.
-    """
-    known = cache.get(text)
-    if known is not None:
-        return known
-    shape, end = _parse_at(text, 0, cache)
-    if text[end:].strip():
-        raise ShapeError(f"{_short(text[end:])!r} behind a shape")
-    cache[text] = shape
-    return shape
+    def read(self, text: str) -> Shape:
+        """The shape that a whole text is; it has no comments.
 
+        Raises:
+            ShapeError: It is none.
+        """
+        known = self._by_text.get(text)
+        if known is not None:
+            return known
+        shape, end = self._read_at(text, 0)
+        if text[end:].strip():
+            raise ShapeError(f"{_short(text[end:])!r} behind a shape")
+        self._by_text[text] = shape
+        return shape
 
-def _parse_at(text: str, at: int, cache: dict[str, Shape]) -> tuple[Shape, int]:
-    """The shape that begins at a position, and where it ends."""
-    open_tuples: list[list[Shape]] = []
-    while True:
-        at = _end(_SPACE, text, at)
-        if text[at : at + 1] == "(":
-            open_tuples.append([])
-            if len(open_tuples) > MAX_DEPTH:
-                raise ShapeError(f"tuples nested deeper than {MAX_DEPTH}")
-            at = _end(_SPACE, text, at + 1)
-            if text[at : at + 1] != ")":
-                continue
-            shape: Shape = TupleShape(tuple(open_tuples.pop()))
-            at += 1
-        else:
-            match = _ARRAY.match(text, at)
-            if match is None:
-                raise ShapeError(f"{_short(text[at:])!r} is no shape such as f32[8,128]")
-            at = match.end()
-            known = cache.get(match[0])
-            if known is None:
-                known = cache[match[0]] = _array(match)
-            shape = known
-        while open_tuples:
-            open_tuples[-1].append(shape)
+    def _read_at(self, text: str, at: int) -> tuple[Shape, int]:
+        """The shape that begins at a position, and where it ends."""
+        open_tuples: list[list[Shape]] = []
+        while True:
             at = _end(_SPACE, text, at)
-            mark = text[at : at + 1]
-            at += 1
-            if mark == ",":
-                break
-            if mark != ")":
-                raise ShapeError(f"a tuple is not closed before {_short(text[at - 1 :])!r}")
-            shape = TupleShape(tuple(open_tuples.pop()))
-        else:
-            return shape, at
+            if text[at : at + 1] == "(":
+                open_tuples.append([])
+                if len(open_tuples) > MAX_DEPTH:
+                    raise ShapeError(f"tuples nested deeper than {MAX_DEPTH}")
+                at = _end(_SPACE, text, at + 1)
+                if text[at : at + 1] != ")":
+                    continue
+                shape: Shape = self._tuple(open_tuples.pop())
+                at += 1
+            else:
+                match = _ARRAY.match(text, at)
+                if match is None:
+                    raise ShapeError(f"{_short(text[at:])!r} is no shape such as f32[8,128]")
+                at = match.end()
+                known = self._by_text.get(match[0])
+                if known is None:
+                    known = self._by_text[match[0]] = self._signed(_array(match))
+                shape = known
+            while open_tuples:
+                open_tuples[-1].append(shape)
+                at = _end(_SPACE, text, at)
+                mark = text[at : at + 1]
+                at += 1
+                if mark == ",":
+                    break
+                if mark != ")":
+                    raise ShapeError(f"a tuple is not closed before {_short(text[at - 1 :])!r}")
+                shape = self._tuple(open_tuples.pop())
+            else:
+                return shape, at
+
+    def _tuple(self, elements: list[Shape]) -> TupleShape:
+        signature = self._number(tuple(element.signature for element in elements))
+        return TupleShape(tuple(elements), sum(element.bytes for element in elements), signature)
+
+    def _signed(self, array: ArrayShape) -> ArrayShape:
+        return replace(array, signature=self._number((array.type, array.dims)))
+
+    def _number(self, key: object) -> int:
+        return self._signatures.setdefault(key, len(self._signatures))
 
 
 def _array(match: re.Match[str]) -> ArrayShape:

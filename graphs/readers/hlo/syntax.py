@@ -8,7 +8,7 @@ from typing import NoReturn
 from ....errors import ImportFailedError
 from ..ordering import CycleError, order_of
 from .module import Computation, Instruction, Module
-from .shapes import Shape, ShapeError, TupleShape, parse_shape, same
+from .shapes import Shape, ShapeError, ShapeTable, TupleShape, same
 
 _STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 # What is not closed reaches to the end, so that no part of a damaged file is scanned twice.
@@ -72,7 +72,7 @@ class _Parser:
     def __init__(self, text: str, path: str) -> None:
         self.text = text
         self.path = path
-        self.shapes: dict[str, Shape] = {}
+        self.shapes = ShapeTable()
         self.declared: dict[int, list[Shape | None]] = {}
 
     def module(self) -> Module:
@@ -235,7 +235,7 @@ class _Parser:
 
     def _shape(self, text: str, instruction: Instruction) -> Shape:
         try:
-            return self.shapes.get(text) or parse_shape(text, self.shapes)
+            return self.shapes.read(text)
         except ShapeError as problem:
             self._refuse(instruction.at, f"%{instruction.name}: {problem}")
 
