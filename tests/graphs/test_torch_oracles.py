@@ -1,8 +1,10 @@
 """What from_torch records, against torch itself: another tracer, and real tensors."""
 
+import gc
 from collections import Counter
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -10,9 +12,10 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.func import functional_call, functionalize, grad_and_value
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.profiler import ProfilerActivity, profile
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from opgym.graphs import VARIABLE, Graph
+from opgym.graphs import VARIABLE, Graph, peak_of_order
 from opgym.graphs.readers import from_torch
 from opgym.graphs.readers.torch.schemas import traits_of
 
@@ -149,3 +152,46 @@ def test_views_share_memory_and_nothing_else_does(module, example):
             for parameter in net.parameters():
                 parameter.add_(parameter.grad, alpha=-0.1)
     assert check.views > 10
+
+
+def eager_peak_bytes(module: nn.Module, x: torch.Tensor) -> int:
+    """Most bytes that torch holds at once, beyond what it held before, in a step with plain SGD."""
+
+    def step() -> torch.Tensor:
+        result = module(x)
+        loss = result if result.dim() == 0 else result.mean()
+        parameters = list(module.parameters())
+        gradients = torch.autograd.grad(loss, parameters)
+        with torch.no_grad():
+            for parameter, gradient in zip(parameters, gradients, strict=True):
+                parameter.add_(gradient, alpha=-1e-3)
+        return loss
+
+    step()  # what is made once and kept is no part of a step
+    gc.collect()
+    gc.disable()
+    try:
+        with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+            loss = step()
+    finally:
+        gc.enable()
+    assert loss.isfinite()
+    events = [e for e in profiler.profiler.kineto_results.events() if e.name() == "[memory]"]
+    held = np.cumsum([e.nbytes() for e in sorted(events, key=lambda e: e.start_ns())])
+    return int(held.max())
+
+
+@pytest.mark.parametrize(
+    ("module", "example"),
+    [
+        pytest.param(Convolutions, lambda: torch.randn(8, 3, 64, 64), id="convolutions"),
+        pytest.param(Recurrent, lambda: torch.randint(11, (64, 20)), id="recurrent"),
+        pytest.param(Attention, lambda: torch.randn(16, 64, 8), id="attention"),
+    ],
+)
+def test_the_peak_in_program_order_is_what_torch_allocates(module, example):
+    net, x = module(), example()
+    graph = from_torch(net, x).graph
+    ours, real = int(peak_of_order(graph, np.arange(graph.num_ops))), eager_peak_bytes(net, x)
+    # Torch also holds the workspace of a kernel for a while; and it adds up gradients in place where it may.
+    assert 0.95 * real <= ours <= 1.01 * real
