@@ -380,5 +380,9 @@ class _Reader:
 def _dtype(text: str) -> str:
     """The dtype of a graph for a ``DataType``, by name or number; bytes for what has no width of its own."""
     name = text.removesuffix("_REF")
-    number = int(name) % _REF if name.isascii() and name.isdigit() else _DTYPE_NUMBERS.get(name, 0)
+    number = (
+        int(name) % _REF
+        if name.isascii() and name.isdigit() and len(name) < 10
+        else _DTYPE_NUMBERS.get(name, 0)
+    )
     return _DTYPES.get(number, "uint8")

@@ -226,6 +226,22 @@ def test_fields_of_later_versions_are_stepped_over_and_named(tmp_path: Path) -> 
     assert "field node.other is not read (1 times)" in result.report.notes
 
 
+@pytest.mark.parametrize(
+    ("said", "dtype"),
+    [
+        ("DT_BFLOAT16", "bfloat16"),
+        ("114", "bfloat16"),
+        ("DT_RESOURCE", "uint8"),
+        ("DT_NEW", "uint8"),
+        ("9" * 6000, "uint8"),
+    ],
+)
+def test_dtypes_by_name_and_number(tmp_path: Path, said: str, dtype: str) -> None:
+    graph = imported(tmp_path, REGAL.replace("size: 52", f"size: 52 dtype: {said}")).graph
+    tensor = graph.tensor_names.index("node_2")
+    assert (graph.dtype(tensor), int(graph.tensor_bytes[tensor])) == (dtype, 52)
+
+
 def test_a_node_called_variable_is_no_home_of_a_parameter(tmp_path: Path) -> None:
     graph = imported(tmp_path, REGAL.replace("node_3", "dense/variable_2")).graph
     assert graph.kind(4) == "Variable"
@@ -247,6 +263,7 @@ def test_a_node_called_variable_is_no_home_of_a_parameter(tmp_path: Path) -> Non
         ("compute_cost: 47", "compute_cost: -47", "'node_2'.*has a negative time: -47"),
         ("compute_cost: 47", "compute_cost: 9000000000000000000", "its times add up to"),
         ("compute_cost: 47", "compute_cost: 99999999999999999999", "expected a whole number of 64 bits"),
+        ("compute_cost: 47", "compute_cost: " + "4" * 6000, "expected a whole number of 64 bits"),
         ("compute_cost: 47", "compute_cost: 4.7", "expected a whole number of 64 bits"),
         ("compute_cost: 47", "compute_cost: 4\n temporary_memory_size: -4", "has a negative memory: -4"),
         ("compute_cost: 47", "is_final: maybe", "is_final is 'maybe'; expected true or false"),

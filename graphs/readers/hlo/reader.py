@@ -26,7 +26,8 @@ LEVEL = "hlo"
 _POLICIES = ("opaque", "inline", "reject")
 #: Sums of sizes stay far within int64.
 _MAX_TOTAL_BYTES = 2**62
-_DONATED = re.compile(r"\{([\d,\s]*)\}\s*:\s*\(\s*(\d{1,9})\s*,\s*\{([\d,\s]*)\}")
+_MAX_DIGITS = 10
+_DONATED = re.compile(r"\{([\d, ]*)\}\s*:\s*\(\s*(\d{1,9})\s*,\s*\{([\d, ]*)\}")
 
 
 def read_hlo(
@@ -174,29 +175,32 @@ class _Build:
         entry = self.module.computations[self.module.entry]
         text = self.module.attributes.get("input_output_alias", "")
         places = _flat_places(entry.instructions[entry.root].shape)
+        argument_places: dict[int, dict[tuple[int, ...], int]] = {}
         updates: dict[int, int] = {}
+        updated: set[int] = set()
         elsewhere = 0
         for match in _DONATED.finditer(text):
-            output = tuple(int(part) for part in match[1].split(",") if part.strip())
-            inner = tuple(int(part) for part in match[3].split(",") if part.strip())
+            output, inner = _path(match[1]), _path(match[3])
             number = int(match[2])
             if output not in places or number >= len(parts.arguments):
                 raise ImportFailedError(
                     f"input_output_alias names output {output} and parameter {number}; there is no such pair"
                 )
-            argument_places = _flat_places(entry.parameters[number].shape)
-            if inner not in argument_places:
+            if number not in argument_places:
+                argument_places[number] = _flat_places(entry.parameters[number].shape)
+            if inner not in argument_places[number]:
                 raise ImportFailedError(f"input_output_alias names {inner} of parameter {number}")
-            old, new = parts.arguments[number][argument_places[inner]], parts.root[places[output]]
+            old, new = parts.arguments[number][argument_places[number][inner]], parts.root[places[output]]
             producer = parts.tensors[new[0]].producer if len(new) == 1 else -1
             if (
                 producer >= 0
                 and producer not in updates
-                and old[0] not in updates.values()
+                and old[0] not in updated
                 and parts.ops[producer].outputs == [new[0]]
                 and parts.tensors[new[0]].shape.bytes == parts.tensors[old[0]].shape.bytes
             ):
                 updates[producer] = old[0]
+                updated.add(old[0])
             elif new != old:
                 elsewhere += 1
         if updates:
@@ -240,6 +244,13 @@ class _Build:
             missing_cost=dict(sorted(self.analysis.missing_cost.items())),
             notes=tuple(notes),
         )
+
+
+def _path(text: str) -> tuple[int, ...]:
+    """Indices into tuples such as ``1,0``; what is longer than any tuple is no index."""
+    return tuple(
+        int(part) if len(part) < _MAX_DIGITS else -1 for part in text.replace(" ", "").split(",") if part
+    )
 
 
 def _flat_places(shape: object) -> dict[tuple[int, ...], int]:
