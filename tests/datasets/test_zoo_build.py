@@ -5,12 +5,14 @@ import os
 import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from opgym.datasets.zoo.assembly import assemble
 from opgym.datasets.zoo.build import Result, build, choose, offered
+from opgym.datasets.zoo.comparison import compare
 from opgym.datasets.zoo.manifest import Manifest, read_graph
 from opgym.datasets.zoo.registry import Variant, definition, variants
 from opgym.datasets.zoo.verification import verify
@@ -198,6 +200,18 @@ def test_versions_rise_when_shipped_graphs_change(
     assert not (out / "zoo" / "twin-infer.npz").exists()
     assert assemble(out, known, shipped=manifest, dataset_version=9).dataset_version == 9
     assert verify(out / "zoo") == []
+
+
+def test_files_are_compared_by_what_they_hold(tmp_path: Path, zoo: tuple[Path, Manifest]) -> None:
+    shipped, built = zoo[0] / "twin-infer.npz", tmp_path / "twin-infer.npz"
+    assert compare(built, shipped) == "missing on one side"
+    built.write_bytes(shipped.read_bytes())
+    assert compare(built, shipped) == "same bytes"
+    with zipfile.ZipFile(shipped) as source, zipfile.ZipFile(built, "w", zipfile.ZIP_STORED) as target:
+        for name in source.namelist():
+            target.writestr(name, source.read(name))
+    assert compare(built, shipped) == "same content, compressed otherwise"
+    assert compare(zoo[0] / "chain-100-infer.npz", shipped) == "other content"
 
 
 # --- Damage -------------------------------------------------------------------------------------------------

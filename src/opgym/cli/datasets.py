@@ -323,12 +323,13 @@ def build(
     copies, at most 8 of a family), with their manifest.
 
     --json prints {results, zoo, dropped}, results a list of {name, status, seconds, sha256, error}; with --check
-    {results, differ}.
+    {results, compared}, compared telling by name whether a graph has the same bytes as the shipped one.
     """
     from ..datasets import zoo
     from ..datasets.zoo.assembly import assemble
     from ..datasets.zoo.build import build as build_graphs
     from ..datasets.zoo.build import choose, offered
+    from ..datasets.zoo.comparison import Sameness, compare
     from ..datasets.zoo.registry import MODELS
 
     origin = definitions or MODELS
@@ -345,8 +346,10 @@ def build(
         )
     document: dict[str, Any] = {"results": [asdict(result) for result in results]}
     if check:
-        wanted = {name: entry.sha256 for name, entry in shipped.entries.items()}
-        document["differ"] = [row.name for row in results if row.sha256 != wanted.get(row.name)]
+        document["compared"] = {
+            row.name: compare(out / "candidates" / f"{row.name}.npz", zoo.FOLDER / f"{row.name}.npz").value
+            for row in results
+        }
     elif any(result.sha256 for result in results):
         with progress_bar("rules") as progress:
             manifest = assemble(
@@ -361,7 +364,8 @@ def build(
         print_json(document)
     else:
         _show_build(results, document, out)
-    if document.get("differ") or not any(result.sha256 for result in results):
+    unsound = {Sameness.NONE, Sameness.ABSENT} & set(document.get("compared", {}).values())
+    if unsound or not any(result.sha256 for result in results):
         raise typer.Exit(UNSOUND)
 
 
@@ -382,9 +386,12 @@ def _show_build(results: list[Result], document: dict[str, Any], out: Path) -> N
         show(grid)
     counts = {status: sum(r.status == status for r in results) for status in ("built", "kept", "failed")}
     print(", ".join(f"{count} {status}" for status, count in counts.items() if count))
-    if "differ" in document:
-        differ = document["differ"]
-        print(f"other bytes than shipped: {', '.join(differ)}" if differ else "the same bytes as shipped")
+    if "compared" in document:
+        by_sameness: dict[str, list[str]] = {}
+        for name, sameness in document["compared"].items():
+            by_sameness.setdefault(sameness, []).append(name)
+        for sameness, names in by_sameness.items():
+            print(f"{sameness}: {', '.join(names)}")
         return
     if "zoo" in document:
         for row in document["dropped"]:
