@@ -263,7 +263,9 @@ def test_a_node_called_variable_is_no_home_of_a_parameter(tmp_path: Path) -> Non
         ("compute_cost: 47", "compute_cost: -47", "'node_2'.*has a negative time: -47"),
         ("compute_cost: 47", "compute_cost: 9000000000000000000", "its times add up to"),
         ("compute_cost: 47", "compute_cost: 99999999999999999999", "expected a whole number of 64 bits"),
-        ("compute_cost: 47", "compute_cost: " + "4" * 6000, "expected a whole number of 64 bits"),
+        pytest.param(
+            "compute_cost: 47", "compute_cost: " + "4" * 6000, "expected a whole number", id="long number"
+        ),
         ("compute_cost: 47", "compute_cost: 4.7", "expected a whole number of 64 bits"),
         ("compute_cost: 47", "compute_cost: 4\n temporary_memory_size: -4", "has a negative memory: -4"),
         ("compute_cost: 47", "is_final: maybe", "is_final is 'maybe'; expected true or false"),

@@ -454,7 +454,11 @@ def test_a_donated_parameter_is_a_variable_and_what_writes_over_it_its_update() 
         ("{ {9}: (0, {}, may-alias) }", r"output \(9,\) and parameter 0"),
         ("{ {1}: (7, {}, may-alias) }", r"output \(1,\) and parameter 7"),
         ("{ {1}: (0, {3}, may-alias) }", r"\(3,\) of parameter 0"),
-        ("{ {" + "9" * 6000 + "}: (0, {}, may-alias) }", r"output \(-1,\) and parameter 0"),
+        pytest.param(
+            "{ {" + "9" * 6000 + "}: (0, {}, may-alias) }",
+            r"output \(-1,\) and parameter 0",
+            id="long number",
+        ),
     ],
 )
 def test_a_donation_that_cannot_be(alias: str, message: str) -> None:
