@@ -97,6 +97,35 @@ def test_writing_in_place_makes_a_new_tensor():
     assert imported.report.folded["empty"] == 1
 
 
+def test_writing_to_a_given_output():
+    class Given(nn.Module):
+        def forward(self, x):
+            y, z = torch.zeros(2, 4), torch.zeros(4)
+            torch.exp(x, out=z)
+            torch.neg(x, out=y[1])
+            return y, z
+
+    graph = from_torch(Given(), torch.zeros(4), train=False).graph
+    # What was in z is not needed; one row of y stays.
+    assert kinds(graph) == ["zeros", "exp", "neg"]
+    exp, neg = 1, 2
+    assert graph.inputs(exp).tolist() == [named(graph, "x")]
+    assert set(graph.inputs(neg)) == {named(graph, "x"), graph.outputs(0)[0]}
+    assert graph.op_accessed_bytes[[exp, neg]].tolist() == [16 + 16, 16 + 16]
+    assert [graph.tensor_bytes[graph.outputs(v)[0]] for v in (exp, neg)] == [16, 32]
+
+
+def test_a_tensor_that_is_given_the_storage_of_another():
+    class Set(nn.Module):
+        def forward(self, x):
+            y = torch.zeros(4)
+            y.set_(x.exp())
+            return y.sin()
+
+    graph = from_torch(Set(), torch.zeros(4), train=False).graph
+    assert kinds(graph) == ["exp", "sin"]
+
+
 def test_tensors_of_a_shape_do_not_keep_what_they_are_like():
     class Like(nn.Module):
         def forward(self, x):

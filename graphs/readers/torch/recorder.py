@@ -95,7 +95,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         outputs = list(_tensors(result))
         if traits.view_of is not None or traits.renames:
             storage = self._storage(_argument(traits, args, kwargs, traits.view_of or 0))
-            if traits.kind == "set_":
+            if traits.kind == "set":
                 storage = self._storage(_argument(traits, args, kwargs, 1))
             for output in outputs:
                 setattr(output, _STORAGE, storage)
@@ -121,7 +121,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         writes = [self._fresh(tensor, position) for tensor in fresh]
         cost = accessed_bytes(call)
         if cost is None:
-            cost = _bytes_read(read) + sum(_size(t) for t in (*fresh, *written))
+            needed = [r for r in read if not (traits.overwrites and any(r[0] is w for w in written))]
+            cost = _bytes_read(needed) + sum(_size(t) for t in (*fresh, *written))
         writes += [self._rewrite(storage, written, position) for storage in rewritten]
         self.nodes.append(
             Node(
@@ -142,7 +143,10 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _read(
         self, traits: Traits, args: tuple[Any, ...], kwargs: Mapping[str, Any], written: list[Tensor]
     ) -> list[tuple[Tensor, Storage]]:
-        """Tensors whose contents an operator reads, with their storages."""
+        """Tensors whose contents an operator needs, with their storages.
+
+        Where it overwrites a part of a storage, that is the rest of it.
+        """
         read: list[tuple[Tensor, Storage]] = []
         values = [*enumerate(args), *((traits.names.index(k), v) for k, v in kwargs.items())]
         for i, value in values:

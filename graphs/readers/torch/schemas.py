@@ -82,9 +82,7 @@ def traits_of(func: torch._ops.OpOverload) -> Traits:
         written=written,
         written_if=written_if,
         overwrites=is_out or base in _OVERWRITES,
-        unread=frozenset(
-            (*([0] if base in _LIKE else []), *(i for i in written if schema.arguments[i].is_out))
-        ),
+        unread=frozenset([0] if base in _LIKE else []),
         pointwise=torch.Tag.pointwise in func.tags or base in _COPIES,
     )
 
