@@ -77,9 +77,9 @@ class _Analyser:
         for computation in computations:
             for row in computation.instructions:
                 if row.opcode in ("while", "conditional"):
-                    flow.update(row.callees())
+                    flow.update(row.callees)
                 elif row.opcode == "fusion":
-                    fused.update(row.callees())
+                    fused.update(row.callees)
         for computation in computations:
             self._computation(computation, computation.name in fused, computation.name in flow)
         return self.result
@@ -92,7 +92,7 @@ class _Analyser:
         for name in names:  # grows while it runs
             row_calls: list[int] = []
             for row in self.module.computations[name].instructions:
-                for callee in row.callees() if row.attributes else ():
+                for callee in row.callees if row.attributes else ():
                     if callee not in self.module.computations:
                         self._refuse(row, f"calls %{callee}, which the module does not define")
                     if callee not in reached:
@@ -131,7 +131,7 @@ class _Analyser:
             accessed += row.accessed_bytes
             self._note_loop(row)
         instructions = len(computation.instructions) + sum(
-            self.result.facts[row.callees()[0]].instructions
+            self.result.facts[row.callees[0]].instructions
             for row in computation.instructions
             if row.opcode == "call"
         )
@@ -166,7 +166,7 @@ class _Analyser:
                 return 0
             opcode = base_opcode(opcode)
             if opcode not in FORMULAS:  # what starts, copies or sends, or runs what it calls
-                return sum(self.flops_of[name] for name in row.callees())
+                return sum(self.flops_of[name] for name in row.callees)
             given = row.shape.elements[1:2] if isinstance(row.shape, TupleShape) else ()
             row = replace(row, opcode=opcode, shape=given[0] if given else row.shape)
         flops = FORMULAS[opcode](CostView(row, operands, self.flops_of))
@@ -180,16 +180,16 @@ class _Analyser:
         if opcode in _NO_WORK or is_alias(row, operands) or opcode.endswith(("-done", "async-update")):
             return 0
         if opcode == "fusion":
-            fusion = facts[row.callees()[0]].fusion
+            fusion = facts[row.callees[0]].fusion
             if fusion is not None:
                 return sum(fusion.read_bytes) + fusion.written_bytes
         if opcode == "call":
-            return facts[row.callees()[0]].accessed_bytes
+            return facts[row.callees[0]].accessed_bytes
         if opcode == "while":
             turns = 1 if row.turns is None else row.turns
-            return turns * sum(facts[name].accessed_bytes for name in row.callees())
+            return turns * sum(facts[name].accessed_bytes for name in row.callees)
         if opcode == "conditional":
-            return max(facts[name].accessed_bytes for name in row.callees())
+            return max(facts[name].accessed_bytes for name in row.callees)
         return accessed_bytes(row, operands)
 
     def _note_loop(self, row: Instruction) -> None:
@@ -203,7 +203,7 @@ class _Analyser:
             )
         elif row.opcode == "conditional":
             self.result.loops.append(
-                f"conditional {row.name}: one op, the larger of {len(row.callees())} branches"
+                f"conditional {row.name}: one op, the larger of {len(row.callees)} branches"
             )
 
     def _refuse(self, row: Instruction, message: str) -> NoReturn:

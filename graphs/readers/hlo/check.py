@@ -64,7 +64,7 @@ def check_instruction(
     for key in _APPLIED.get(opcode, ()):
         if key not in instruction.attributes:
             raise ContradictionError(f"{opcode} names no computation as {key}")
-    for name in instruction.callees():
+    for name in instruction.callees:
         if name not in module.computations:
             raise ContradictionError(f"calls %{name}, which the module does not define")
     _check_calls(module, instruction, [operand.shape for operand in operands])
@@ -88,7 +88,7 @@ def _check_calls(module: Module, instruction: Instruction, operands: list[Shape]
     """Operands fit the parameters of what is called with them, results fit the results."""
     opcode, attributes = instruction.opcode, instruction.attributes
     if opcode in ("fusion", "call"):
-        callees = instruction.callees()
+        callees = instruction.callees
         if len(callees) != 1:
             raise ContradictionError(f"{opcode} names {len(callees)} computations; expected 1")
         _expect_signature(module.computations[callees[0]], operands, instruction.shape)
@@ -100,7 +100,7 @@ def _check_calls(module: Module, instruction: Instruction, operands: list[Shape]
             _expect_signature(called, [instruction.shape], result)
         _expect_same("the state", operands[0], instruction.shape)
     elif opcode == "conditional":
-        callees = instruction.callees()
+        callees = instruction.callees
         if not callees or len(operands) != len(callees) + 1:
             raise ContradictionError(
                 f"conditional has {len(operands)} operands for {len(callees)} branches; expected one more"

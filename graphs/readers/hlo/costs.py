@@ -267,17 +267,17 @@ def call_target(instruction: Instruction) -> str:
 def _custom_call(v: CostView) -> int | None:
     formula = CALLS.get(call_target(v.instruction))
     if formula is None and "called_computations" in v.attributes:
-        return sum(v.flops_of.get(name, 0) for name in v.instruction.callees())
+        return sum(v.flops_of.get(name, 0) for name in v.instruction.callees)
     return None if formula is None else formula(v)
 
 
 def _called(v: CostView) -> int:
     """All computations that it runs, once each."""
-    return sum(v.flops_of[name] for name in v.instruction.callees())
+    return sum(v.flops_of[name] for name in v.instruction.callees)
 
 
 def _conditional(v: CostView) -> int:
-    return max((v.flops_of[name] for name in v.instruction.callees()), default=0)
+    return max((v.flops_of[name] for name in v.instruction.callees), default=0)
 
 
 def _while(v: CostView) -> int:

@@ -139,7 +139,7 @@ class _Frame:
 def kind_of(instruction: Instruction, facts: Mapping[str, Facts]) -> str:
     """What an op is called: its opcode, with what a fusion or a call is about."""
     if instruction.opcode == "fusion":
-        fusion = facts[instruction.callees()[0]].fusion
+        fusion = facts[instruction.callees[0]].fusion
         return f"fusion:{fusion.hero}" if fusion else "fusion"
     if instruction.opcode == "custom-call":
         return f"custom-call:{call_target(instruction)}"
@@ -231,7 +231,7 @@ class Lowerer:
         values = [frame.values[p] or [] for p in row.operands]
         if row.opcode == "call":
             parts.folded["call"] += 1
-            called = self.module.computations[row.callees()[0]]
+            called = self.module.computations[row.callees[0]]
             return _Frame(called, values, [None] * len(called.instructions))
         value = self._without_op(parts, frame, row, values)
         if value is not None:
@@ -305,7 +305,7 @@ class Lowerer:
         number = len(parts.ops) - 1
         kept: dict[int, Leaf] = {}
         if row.opcode in ("while", "conditional"):
-            op.workspace_bytes = max(self.facts[name].workspace_bytes for name in row.callees())
+            op.workspace_bytes = max(self.facts[name].workspace_bytes for name in row.callees)
         if row.opcode == "while":
             kept = self._kept_state(parts, row, values[0], number)
         elif row.opcode.endswith("-start"):
@@ -363,7 +363,7 @@ class Lowerer:
 
     def _may_run_in_place(self, row: Instruction) -> bool:
         if row.opcode == "fusion":
-            fusion = self.facts[row.callees()[0]].fusion
+            fusion = self.facts[row.callees[0]].fusion
             return fusion is not None and fusion.elementwise
         return row.opcode in ELEMENTWISE or row.opcode == "dynamic-update-slice"
 

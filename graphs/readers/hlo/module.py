@@ -27,6 +27,7 @@ class Instruction:
         at: Position of the line in the file's text.
         parameter: Number of a ``parameter``, else -1.
         after: Positions of what must have run before, though nothing of it is read.
+        callees: Names of the computations that it calls, in order.
         literal: Of a scalar constant, its value as text.
         flops: Once analysed, of one run.
         accessed_bytes: Once analysed, what one run reads and writes.
@@ -43,23 +44,19 @@ class Instruction:
     after: tuple[int, ...] = ()
     flops: int = 0
     accessed_bytes: int = 0
+    callees: tuple[str, ...] = field(init=False)
     literal: str = ""
     turns: int | None = None
+
+    def __post_init__(self) -> None:
+        named = [text for key, text in self.attributes.items() if key in _CALLEES]
+        found = [part.strip().lstrip("%") for text in named for part in text.strip("{}").split(",")]
+        self.callees = tuple([name for name in found if name])
 
     @property
     def needs(self) -> tuple[int, ...]:
         """Positions of all that comes before it."""
         return self.operands + self.after if self.after else self.operands
-
-    def callees(self) -> list[str]:
-        """Names of the computations that it calls, in order."""
-        if not self.attributes:
-            return []
-        found: list[str] = []
-        for key, text in self.attributes.items():
-            if key in _CALLEES:
-                found += [part.strip().lstrip("%") for part in text.strip("{}").split(",")]
-        return [name for name in found if name]
 
 
 @dataclass(slots=True)
