@@ -393,6 +393,9 @@ def test_branches_are_one_op_of_the_larger() -> None:
     assert result.graph.op_flops.tolist() == [2 * 64**3 + 64**2]
     assert result.graph.op_workspace_bytes.tolist() == [64 * 64 * 4]
     assert result.report.subgraph_policy == "opaque"
+    assert result.report.subgraphs == (
+        "conditional r: one op of 528,384 flops, those of the larger of 2 branches",
+    )
     by_index = text.replace(
         "true_computation=%square, false_computation=%wave", "branch_computations={%square, %wave}"
     ).replace("pred[]", "s32[]")

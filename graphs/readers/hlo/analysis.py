@@ -203,7 +203,8 @@ class _Analyser:
             )
         elif row.opcode == "conditional":
             self.result.loops.append(
-                f"conditional {row.name}: one op, the larger of {len(row.callees)} branches"
+                f"conditional {row.name}: one op of {row.flops:,} flops, those of the larger of "
+                f"{len(row.callees)} branches"
             )
 
     def _refuse(self, row: Instruction, message: str) -> NoReturn:
