@@ -54,7 +54,7 @@ def headroom(
     workers: WorkersOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Peak memory that BRKGA leaves on synthetic graphs, and what closes the gap (about 20 minutes).
+    """Peak memory that BRKGA leaves on synthetic graphs, and what closes the gap (17 minutes of CPU time).
 
     Example:
 
@@ -96,7 +96,7 @@ def tuning(
     workers: WorkersOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Tune BRKGA on training graphs, for peak memory on one and two devices (about 5 minutes).
+    """Tune BRKGA on training graphs, for peak memory on one and two devices (5 minutes of CPU time).
 
     Example:
 
