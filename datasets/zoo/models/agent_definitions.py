@@ -62,7 +62,6 @@ def recurrent_replay() -> Iterator[Entry]:
             partial(RecurrentReplay, steps),
             inputs=(reals(16, steps, 4, 84, 84), ids(18, 16, steps), reals(16, steps)),
             batch=16,
-            optimizer="adam",
             modes=("train",),
             steps=steps,
         )
@@ -95,7 +94,6 @@ def dreamer() -> Iterator[Entry]:
             partial(WorldModel, steps),
             inputs=(reals(10, steps, 3, 64, 64), reals(10, steps, 6), reals(10, steps, 30), reals(10, steps)),
             batch=10,
-            optimizer="adam",
             modes=("train",),
             steps=steps,
         )
@@ -111,7 +109,7 @@ def decision_transformer() -> Iterator[Entry]:
             inputs=(reals(64, steps, 1), reals(64, steps, 17), reals(64, steps, 6), ids(1000, 64, steps)),
             targets=(reals(64, steps, 6),),
             batch=64,
-            optimizer="adam",
+            modes=("train", "infer") if layers > 3 else ("train",),
             layers=layers,
             steps=steps,
         )

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from ..registry import definition
 from .layers import Classifier, Concatenated, Residual, SqueezeExcitation, conv_norm
 from .mobile import rounded
-from .workload import Entry, Mode, image_workloads
+from .workload import Entry, image_workloads
 
 
 def shuffled(features: Tensor, groups: int) -> Tensor:
@@ -250,5 +250,4 @@ def squeezenet() -> Iterator[Entry]:
     and with simple bypass.
     """
     for name, bypass in (("squeezenet", False), ("squeezenet-bypass", True)):
-        modes: tuple[Mode, ...] = ("train", "infer") if bypass else ("train",)
-        yield from image_workloads(name, partial(SqueezeNet, bypass=bypass), batch=64, modes=modes)
+        yield from image_workloads(name, partial(SqueezeNet, bypass=bypass), batch=64, modes=("train",))

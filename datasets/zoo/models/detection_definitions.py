@@ -88,7 +88,6 @@ def detr() -> Iterator[Entry]:
             inputs=(reals(2, 3, 640, 640),),
             targets=(ids(92, 2, 100), reals(2, 100, 4)),
             batch=2,
-            optimizer="adam",
             image=640,
             layers=layers,
         )

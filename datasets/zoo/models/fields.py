@@ -160,7 +160,6 @@ def raft() -> Iterator[Entry]:
             inputs=(reals(2, 3, 256, 320), reals(2, 3, 256, 320)),
             targets=(reals(2, 2, 256, 320),),
             batch=2,
-            optimizer="adam",
             iterations=iterations,
         )
 
@@ -177,7 +176,6 @@ def nerf() -> Iterator[Entry]:
             inputs=(reals(1024, 3), reals(1024, 3)),
             targets=(reals(1024, 3),),
             batch=1024,
-            optimizer="adam",
             layers=layers,
             samples=samples,
         )

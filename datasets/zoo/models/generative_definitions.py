@@ -23,7 +23,6 @@ def dcgan() -> Iterator[Entry]:
             inputs=(reals(64, 100),),
             targets=(reals(64, 3, size, size),),
             batch=64,
-            optimizer="adam",
             modes=("train",),
             image=size,
         )
@@ -41,7 +40,6 @@ def stylegan2() -> Iterator[Entry]:
             inputs=(reals(8, 512),),
             targets=(reals(8, 3, size, size),),
             batch=8,
-            optimizer="adam",
             image=size,
         )
 
@@ -74,7 +72,6 @@ def realnvp() -> Iterator[Entry]:
             partial(Flow, levels, steps, 128, mixes=False),
             inputs=(reals(32, 3, 64, 64),),
             batch=32,
-            optimizer="adam",
             levels=levels,
             steps=steps,
         )
@@ -91,7 +88,6 @@ def ladder_vae() -> Iterator[Entry]:
             partial(LadderVAE, blocks, 192),
             inputs=(reals(16, 3, 32, 32), reals(16, 16 * sum(blocks), 32, 32)),
             batch=16,
-            optimizer="adam",
             blocks=list(blocks),
         )
 
@@ -105,7 +101,6 @@ def vq_vae() -> Iterator[Entry]:
             partial(VQVAE, levels, blocks),
             inputs=(reals(32, 3, 128, 128),),
             batch=32,
-            optimizer="adam",
             modes=("train",),
             levels=levels,
             blocks=blocks,

@@ -138,7 +138,6 @@ def node_workloads(
             inputs=(reals(NODES, 100), ids(NODES, EDGES), ids(NODES, EDGES)),
             targets=(ids(47, NODES),),
             batch=NODES,
-            optimizer="adam",
             modes=("train", "infer") if layers > 6 else ("train",),
             layers=layers,
             hidden=hidden,
@@ -149,19 +148,19 @@ def node_workloads(
 @definition(family="gcn", source="own", licence="Apache-2.0")
 def gcn() -> Iterator[Entry]:
     """Kipf and Welling 2017, "Semi-supervised classification with graph convolutional networks"."""
-    yield from node_workloads("gcn", GCNLayer, (3, 6, 16), 256)
+    yield from node_workloads("gcn", GCNLayer, (5, 9, 16), 256)
 
 
 @definition(family="graphsage", source="own", licence="Apache-2.0")
 def graphsage() -> Iterator[Entry]:
     """Hamilton et al. 2017, "Inductive representation learning on large graphs": mean aggregation."""
-    yield from node_workloads("graphsage", SAGELayer, (2, 4, 12), 256)
+    yield from node_workloads("graphsage", SAGELayer, (3, 6, 12), 256)
 
 
 @definition(family="gat", source="own", licence="Apache-2.0")
 def gat() -> Iterator[Entry]:
     """Velickovic et al. 2018, "Graph attention networks": 8 heads."""
-    yield from node_workloads("gat", GATLayer, (2, 4, 12), 256)
+    yield from node_workloads("gat", GATLayer, (3, 6, 12), 256)
 
 
 @definition(family="gin", source="own", licence="Apache-2.0")
@@ -180,7 +179,6 @@ def gated_graph_network() -> Iterator[Entry]:
             inputs=(reals(NODES, 128), ids(NODES, EDGES), ids(NODES, EDGES)),
             targets=(ids(47, NODES),),
             batch=NODES,
-            optimizer="adam",
             steps=steps,
             hidden=128,
             edges=EDGES,

@@ -175,6 +175,7 @@ def gpt2() -> Iterator[Entry]:
             batch=4,
             length=512,
             vocabulary=50257,
+            optimizer="adam",
             layers=layers,
             width=width,
             heads=heads,

@@ -219,7 +219,7 @@ def mlp_mixer() -> Iterator[Entry]:
     """Tolstikhin et al. 2021, "MLP-Mixer: an all-MLP architecture for vision": S/16, B/16 and L/16."""
     for name, layers, width in (("small", 8, 512), ("base", 12, 768), ("large", 24, 1024)):
         network = partial(mixer_network, layers, width)
-        yield from image_workloads(f"mlp-mixer-{name}", network, optimizer="adam", layers=layers, width=width)
+        yield from image_workloads(f"mlp-mixer-{name}", network, layers=layers, width=width)
 
 
 @definition(family="gmlp", source="own", licence="Apache-2.0")
@@ -227,7 +227,7 @@ def gmlp() -> Iterator[Entry]:
     """Liu et al. 2021, "Pay attention to MLPs": gMLP-S and a shallower one."""
     for layers, width in ((16, 256), (30, 256)):
         network = partial(gated_network, layers, width)
-        yield from image_workloads(f"gmlp-{layers}", network, optimizer="adam", layers=layers, width=width)
+        yield from image_workloads(f"gmlp-{layers}", network, layers=layers, width=width)
 
 
 @definition(family="resmlp", source="own", licence="Apache-2.0")
@@ -237,7 +237,7 @@ def resmlp() -> Iterator[Entry]:
     """
     for layers in (12, 24):
         network = partial(affine_network, layers, 384)
-        yield from image_workloads(f"resmlp-{layers}", network, optimizer="adam", layers=layers, width=384)
+        yield from image_workloads(f"resmlp-{layers}", network, layers=layers, width=384)
 
 
 @definition(family="convmixer", source="own", licence="Apache-2.0")
@@ -245,7 +245,7 @@ def convmixer() -> Iterator[Entry]:
     """Trockman and Kolter 2022, "Patches are all you need?": 768/32 and 1536/20."""
     for width, layers, patch, kernel in ((768, 32, 7, 7), (1536, 20, 7, 9)):
         network = partial(ConvMixer, layers, width, kernel, patch)
-        yield from image_workloads(f"convmixer-{width}-{layers}", network, optimizer="adam", layers=layers)
+        yield from image_workloads(f"convmixer-{width}-{layers}", network, layers=layers)
 
 
 @definition(family="convnext", source="own", licence="Apache-2.0")
@@ -256,7 +256,7 @@ def convnext() -> Iterator[Entry]:
         ("base", (3, 3, 27, 3), (128, 256, 512, 1024)),
     ):
         network = partial(ConvNeXt, depths, widths)
-        yield from image_workloads(f"convnext-{name}", network, optimizer="adam", depths=list(depths))
+        yield from image_workloads(f"convnext-{name}", network, depths=list(depths))
 
 
 @definition(family="poolformer", source="own", licence="Apache-2.0")
@@ -264,4 +264,4 @@ def poolformer() -> Iterator[Entry]:
     """Yu et al. 2022, "MetaFormer is actually what you need for vision": PoolFormer-S12 and S24."""
     for name, depths in (("s12", (2, 2, 6, 2)), ("s24", (4, 4, 12, 4))):
         network = partial(PoolFormer, depths, (64, 128, 320, 512))
-        yield from image_workloads(f"poolformer-{name}", network, optimizer="adam", depths=list(depths))
+        yield from image_workloads(f"poolformer-{name}", network, depths=list(depths))

@@ -112,7 +112,6 @@ def message_passing() -> Iterator[Entry]:
             inputs=(reals(1152, 14), reals(2432, 5), ids(1152, 2432), ids(1152, 2432)),
             targets=(reals(64),),
             batch=64,
-            optimizer="adam",
             steps=steps,
             readouts=readouts,
         )
@@ -130,7 +129,6 @@ def schnet() -> Iterator[Entry]:
             inputs=(ids(100, 576), reals(576, 3), ids(576, 9792), ids(576, 9792)),
             targets=(reals(32),),
             batch=32,
-            optimizer="adam",
             modes=("train", "infer") if blocks > 3 else ("train",),
             blocks=blocks,
         )

@@ -226,7 +226,7 @@ class NetworkInNetwork(Classifier):
 @definition(family="alexnet", source="own", licence="Apache-2.0")
 def alexnet() -> Iterator[Entry]:
     """Krizhevsky 2014, "One weird trick for parallelizing convolutional neural networks": the single tower."""
-    yield from image_workloads("alexnet", AlexNet, batch=128, modes=("train",))
+    yield from image_workloads("alexnet", AlexNet, batch=128, optimizer="adam", modes=("train",))
 
 
 @definition(family="vgg", source="own", licence="Apache-2.0")

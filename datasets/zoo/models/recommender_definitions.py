@@ -34,7 +34,6 @@ def click_workloads(
         inputs=(ids(10, BATCH, features),),
         targets=(reals(BATCH, targets) if targets else reals(BATCH),),
         batch=BATCH,
-        optimizer="adam",
         modes=("train", "infer"),
         features=features,
         **configuration,
@@ -118,7 +117,6 @@ def deep_interest_network() -> Iterator[Entry]:
             ),
             targets=(reals(BATCH),),
             batch=BATCH,
-            optimizer="adam",
             contexts=contexts,
             history=50,
         )

@@ -111,7 +111,6 @@ def lstm_language_model() -> Iterator[Entry]:
         batch=32,
         length=64,
         vocabulary=10000,
-        optimizer="adam",
         layers=1,
         hidden=1024,
     )

@@ -98,6 +98,5 @@ def segformer() -> Iterator[Entry]:
             batch=4,
             size=512,
             classes=150,
-            optimizer="adam",
             depths=list(depths),
         )

@@ -24,7 +24,6 @@ def jasper() -> Iterator[Entry]:
             inputs=(reals(16, 64, 800),),
             targets=(ids(29, 16, 400),),
             batch=16,
-            optimizer="adam",
             blocks=len(blocks),
             repeats=repeats,
         )
@@ -44,7 +43,6 @@ def quartznet() -> Iterator[Entry]:
             inputs=(reals(16, 64, 800),),
             targets=(ids(29, 16, 400),),
             batch=16,
-            optimizer="adam",
             blocks=len(blocks),
         )
 
@@ -94,7 +92,6 @@ def listen_attend_spell() -> Iterator[Entry]:
             inputs=(reals(32, frames, 40), ids(30, 32, letters)),
             targets=(ids(30, 32, letters),),
             batch=32,
-            optimizer="adam",
             layers=layers,
             frames=frames,
             letters=letters,
@@ -112,7 +109,6 @@ def tacotron_2() -> Iterator[Entry]:
             partial(Tacotron2, 148),
             inputs=(ids(148, 16, letters), reals(16, frames, 80), reals(16, frames)),
             batch=16,
-            optimizer="adam",
             modes=("train",),
             letters=letters,
             frames=frames,
@@ -131,7 +127,6 @@ def conv_tasnet() -> Iterator[Entry]:
             inputs=(reals(4, 1, 16000),),
             targets=(reals(4, 2, 16000),),
             batch=4,
-            optimizer="adam",
             repeats=repeats,
             blocks=blocks,
         )

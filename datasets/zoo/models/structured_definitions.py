@@ -76,7 +76,6 @@ def neural_turing_machine() -> Iterator[Entry]:
             inputs=(reals(32, length, 9),),
             targets=(reals(32, length, 9),),
             batch=32,
-            optimizer="adam",
             length=length,
         )
 
@@ -104,7 +103,6 @@ def capsule_network() -> Iterator[Entry]:
             batch=32,
             size=32,
             classes=10,
-            optimizer="adam",
             modes=("train",),
             routings=routings,
         )

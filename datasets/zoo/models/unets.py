@@ -216,7 +216,6 @@ def segmentation(
         inputs=(reals(8, 3, size, size),),
         targets=(ids(2, 8, size, size),),
         batch=8,
-        optimizer="adam",
         image=size,
         depth=depth,
         channels=channels,

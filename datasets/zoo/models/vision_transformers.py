@@ -255,9 +255,7 @@ def cait() -> Iterator[Entry]:
     """Touvron et al. 2021, "Going deeper with image transformers": XXS-24 and S-36."""
     for name, layers, width, heads in (("xxs-24", 24, 192, 4), ("s-36", 36, 384, 8)):
         network = partial(CaiT, layers, width, heads)
-        yield from image_workloads(
-            f"cait-{name}", network, batch=16, optimizer="adam", layers=layers, width=width
-        )
+        yield from image_workloads(f"cait-{name}", network, batch=16, layers=layers, width=width)
 
 
 @definition(family="swin", source="own", licence="Apache-2.0")
@@ -267,4 +265,4 @@ def swin() -> Iterator[Entry]:
     """
     for name, depths in (("tiny", (2, 2, 6, 2)), ("small", (2, 2, 18, 2))):
         network = partial(Swin, depths, 96, (3, 6, 12, 24))
-        yield from image_workloads(f"swin-{name}", network, optimizer="adam", depths=list(depths))
+        yield from image_workloads(f"swin-{name}", network, depths=list(depths))

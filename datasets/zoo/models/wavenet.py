@@ -213,7 +213,6 @@ def bytenet() -> Iterator[Entry]:
             inputs=(ids(296, 16, length), ids(296, 16, length)),
             targets=(ids(296, 16, length),),
             batch=16,
-            optimizer="adam",
             blocks=5 * sets,
             channels=800,
             characters=length,

@@ -157,7 +157,7 @@ def token_workloads(
     batch: int,
     length: int,
     vocabulary: int,
-    optimizer: Optimizer = "adam",
+    optimizer: Optimizer = "sgd",
     modes: tuple[Mode, ...] = ("train", "infer"),
     **configuration: Any,
 ) -> Iterator[Entry]:
