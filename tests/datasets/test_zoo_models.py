@@ -92,10 +92,15 @@ def test_no_family_has_more_graphs_than_the_zoo_takes():
 
 #: Families whose smallest graph takes more than half a second even without computing anything.
 LONG = {
-    "albert", "amoebanet", "cait", "convmixer", "darts", "densenet", "dpn", "efficientnet", "enas", "gmlp",
-    "gnmt", "gpt2", "gru-lm", "inception-resnet-v2", "inception-v3", "inception-v4", "longformer", "mamba",
-    "nasnet", "neural-ode", "ntm", "pnasnet", "randwire", "res2net", "resnest", "resnet-v2", "rhn", "rnnlm",
-    "rwkv", "se-resnet", "seq2seq-attention", "sru", "swin", "tree-lstm", "unet-plus-plus", "vit", "xception",
+    "albert", "amoebanet", "bilstm-crf", "bytenet", "cait", "conformer", "convmixer", "cyclegan", "darts",
+    "ddpm", "deep-speech-2", "deeplab-v3-plus", "densenet", "detr", "dpn", "dreamer", "efficientdet",
+    "efficientnet", "enas", "evoformer", "ghostnet", "glow", "gmlp", "gnmt", "googlenet", "gpt2", "gru-lm",
+    "hourglass", "hrnet", "inception-resnet-v2", "inception-v3", "inception-v4", "las", "longformer",
+    "mamba", "mobilenet-v2", "mobilenet-v3", "muzero", "nasnet", "neural-ode", "ntm", "perceiver-io",
+    "pnasnet", "pspnet", "quartznet", "raft", "randwire", "rcan", "realnvp", "repvgg", "res2net", "resnest",
+    "resnet-v2", "retinanet", "rhn", "rnnlm", "rwkv", "se-resnet", "seq2seq-attention", "sru", "stylegan2",
+    "swiftnet-like", "swin", "tacotron-2", "tiramisu", "tree-lstm", "unet-plus-plus",
+    "universal-transformer", "vdvae", "vit", "xception", "yolo-v3",
 }  # fmt: skip
 
 
@@ -126,6 +131,7 @@ PUBLISHED = {
     "bert-base-infer": 109_514,
     "bert-large-infer": 335_174,
     "cait-xxs-24-infer": 11_956,
+    "clip-12-infer": 151_277,
     "convnext-tiny-infer": 28_589,
     "darts-v2-cifar-infer": 3_349,
     "ddpm-32-infer": 35_746,
@@ -166,6 +172,8 @@ PUBLISHED = {
     "resnet-152-infer": 60_193,
     "resnext-101-32x4d-infer": 44_178,
     "se-resnet-50-infer": 28_088,
+    "segformer-b0-infer": 3_753,
+    "segformer-b2-infer": 27_463,
     "shufflenet-v2-1x-infer": 2_279,
     "squeezenet-train": 1_248.4,
     "swin-tiny-infer": 28_288,

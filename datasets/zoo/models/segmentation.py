@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from .attention import attend
 from .layers import Residual, conv_norm, convolution
+from .mixers import ChannelNorm
 from .residual import basic
 from .unets import segmentation_loss
 
@@ -235,7 +236,7 @@ class ReducedAttention(nn.Module):
         self.norm = nn.LayerNorm(width)
         self.query = nn.Linear(width, width)
         self.reduce = nn.Conv2d(width, width, reduction, reduction) if reduction > 1 else nn.Identity()
-        self.reduce_norm = nn.LayerNorm(width)
+        self.reduce_norm = nn.LayerNorm(width) if reduction > 1 else nn.Identity()
         self.key_value = nn.Linear(width, 2 * width)
         self.output = nn.Linear(width, width)
         self.mix_norm = nn.LayerNorm(width)
@@ -268,7 +269,9 @@ class ReducedAttention(nn.Module):
 class SegFormer(nn.Module):
     """Four stages of reduced attention without positions, and a decoder of linear layers."""
 
-    def __init__(self, depths: tuple[int, ...], widths: tuple[int, ...], classes: int = 150) -> None:
+    def __init__(
+        self, depths: tuple[int, ...], widths: tuple[int, ...], decoder: int, classes: int = 150
+    ) -> None:
         super().__init__()
         heads, reductions = (1, 2, 5, 8), (8, 4, 2, 1)
         self.stages = nn.ModuleList()
@@ -280,10 +283,10 @@ class SegFormer(nn.Module):
                 else convolution(channels, width, 3, 2, bias=True)
             )
             blocks = (ReducedAttention(width, heads[level], reductions[level]) for _ in range(depth))
-            self.stages.append(nn.Sequential(patch, *blocks))
+            self.stages.append(nn.Sequential(patch, ChannelNorm(width), *blocks, ChannelNorm(width)))
             channels = width
-        self.unify = nn.ModuleList(nn.Conv2d(width, 256, 1) for width in widths)
-        self.head = nn.Sequential(conv_norm(1024, 256, 1), nn.Conv2d(256, classes, 1))
+        self.unify = nn.ModuleList(nn.Conv2d(width, decoder, 1) for width in widths)
+        self.head = nn.Sequential(conv_norm(4 * decoder, decoder, 1), nn.Conv2d(decoder, classes, 1))
 
     def forward(self, images: Tensor, labels: Tensor | None = None) -> Tensor:
         features = images

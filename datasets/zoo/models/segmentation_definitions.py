@@ -87,11 +87,11 @@ def segformer() -> Iterator[Entry]:
     """Xie et al. 2021, "SegFormer: simple and efficient design for semantic segmentation with transformers": B0
     and B2; stochastic depth left out.
     """
-    for name, depths, widths in (
-        ("b0", (2, 2, 2, 2), (32, 64, 160, 256)),
-        ("b2", (3, 4, 6, 3), (64, 128, 320, 512)),
+    for name, depths, widths, decoder in (
+        ("b0", (2, 2, 2, 2), (32, 64, 160, 256), 256),
+        ("b2", (3, 4, 6, 3), (64, 128, 320, 512), 768),
     ):
-        network = partial(SegFormer, depths, widths)
+        network = partial(SegFormer, depths, widths, decoder)
         yield from pixel_workloads(
             f"segformer-{name}",
             network,
