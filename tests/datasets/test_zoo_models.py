@@ -18,7 +18,7 @@ from opgym.datasets.zoo.models.layers import GRUCell, LSTMCell  # noqa: E402
 from opgym.datasets.zoo.models.recurrent import LayeredModel, SimpleRecurrentLayer, Tagger  # noqa: E402
 from opgym.datasets.zoo.models.rnnlm import LSTMLanguageModel  # noqa: E402
 from opgym.datasets.zoo.models.vision_transformers import WindowAttention  # noqa: E402
-from opgym.datasets.zoo.models.workload import Workload, ids, reals  # noqa: E402
+from opgym.datasets.zoo.models.workload import Workload  # noqa: E402
 
 VARIANTS = {name: v for name, v in registry.variants().items() if isinstance(v.build, Workload)}
 FAMILIES = {variant.definition.family for variant in VARIANTS.values()}
@@ -60,11 +60,11 @@ def seeded(network: torch.nn.Module) -> torch.nn.Module:
 
 
 def noise(*shape: int, seed: int = 0) -> torch.Tensor:
-    return reals(*shape).sample(torch.Generator().manual_seed(seed))
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
 
 
 def words(below: int, *shape: int) -> torch.Tensor:
-    return ids(below, *shape).sample(torch.Generator().manual_seed(0))
+    return torch.randint(below, shape, generator=torch.Generator().manual_seed(0))
 
 
 def test_breadth_and_the_workloads_of_gdp():

@@ -33,12 +33,6 @@ class Input:
         dtype = torch.float32 if self.below is None else torch.int64
         return torch.zeros(self.shape, dtype=dtype, device=device)
 
-    def sample(self, generator: torch.Generator) -> Tensor:
-        """Random values, for running a small network for real."""
-        if self.below is None:
-            return torch.randn(self.shape, generator=generator)
-        return torch.randint(self.below, self.shape, generator=generator)
-
 
 def reals(*shape: int) -> Input:
     """An argument of float32 numbers."""
