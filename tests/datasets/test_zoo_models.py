@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -78,6 +80,7 @@ def test_every_graph_says_where_it_is_from_and_how_it_is_made():
         assert variant.definition.licence == "Apache-2.0"
         assert name == variant.build.name
         assert any(year in variant.definition.reference for year in map(str, range(2012, 2025))), name
+        assert json.loads(json.dumps(variant.configuration)) == dict(variant.configuration)
         assert variant.configuration["batch"] >= 1
         assert ("optimizer" in variant.configuration) == name.endswith("-train")
 
