@@ -49,6 +49,14 @@ def test_a_solver_goes_by_its_own_name_first():
         ("solver: beam\noptions: [1]", "mapping from names"),
         ("solver: beam\noptions: {1: 2}", "mapping from names"),
         ("solver: beam\noptions: {width: none}", "width = 'none'"),
+        (
+            "solver: beam\noptions: {width: 99999999999999999999}",
+            "width = 9+; expected a whole number, at most",
+        ),
+        ("solver: dp-order\noptions: {max_bytes: 99999999999999999999}", "max_bytes = 9+; .* at most"),
+        ("solver: cp-sat\noptions: {workers: 1000000}", "workers = 1000000; .* at most 1024"),
+        ("solver: brkga\noptions: {starts: dfs}", "starts = 'dfs'; expected a list"),
+        ("solver: brkga\noptions: {mutant_beta: [0, 1]}", "mutant_beta holds a Beta parameter"),
         ("solver: !!python/object/apply:os.getcwd []", "not valid YAML"),
         ("solver: {", "not valid YAML"),
         ("solver: " + "[" * 100_000, "nested too deeply"),
@@ -65,6 +73,7 @@ def test_anything_else_is_refused(tmp_path, text, message):
     [
         ("solver: bean", "did you mean beam"),
         ("solver: beam\noptions: {widht: 3}", "did you mean width"),
+        ("solver: brkga\noptions: {starts: [post-orde]}", "did you mean post-order"),
     ],
 )
 def test_unknown_names_get_the_nearest_ones(tmp_path, text, message):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -9,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import InvalidProblemError
 from ...outcome import Outcome
 from ...problems import Evaluator, Placement, PlacementProblem, program_order
 from ...problems.grouping import colocation_units, of_units
@@ -17,6 +17,7 @@ from ..registry import register, solver_class
 from ..solver import PlacementSolver, Remark
 from .clusters import Level, metis_levels, structured_levels, unit_level, unit_sequence
 from .neighbours import Neighbours
+from .options import at_least, share
 
 #: Solvers whose best placement is the start; together a few dozen evaluations.
 _STARTS = ("single", "human-expert", "metis", "m-topo", "critical-path", "m-etf", "heft")
@@ -50,10 +51,8 @@ class _AnnealingBase(PlacementSolver):
     starts: ClassVar[tuple[str, ...]]
 
     def __post_init__(self) -> None:
-        if self.evaluations < 1:
-            raise InvalidProblemError(f"{self.evaluations} evaluations; expected at least 1")
-        if not 0 <= self.temperature < math.inf:
-            raise InvalidProblemError(f"temperature {self.temperature}; expected a finite share, 0 or more")
+        at_least(1, evaluations=self.evaluations)
+        share(temperature=self.temperature)
 
     def levels(self, problem: PlacementProblem) -> list[Level]:
         """The clusters that moves take."""
@@ -274,7 +273,7 @@ class _Walk:
 class Annealing(_AnnealingBase):
     """Annealing that moves layers, their directions and parameters, and METIS parts."""
 
-    __doc__ = f"{__doc__}\n\n{_AnnealingBase.__doc__}"
+    __doc__ = f"{__doc__}\n\n{inspect.getdoc(_AnnealingBase)}"
 
     name: ClassVar[str] = "annealing"
     summary: ClassVar[str] = (

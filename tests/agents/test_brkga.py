@@ -133,9 +133,9 @@ def test_placements_of_heuristics_are_in_the_first_generation(joint_problem):
     assert result.outcome.value <= min(known)
 
 
-def test_a_start_that_does_not_exist_is_refused(order_problem):
+def test_a_start_that_does_not_exist_is_refused():
     with pytest.raises(UnknownIdError, match="greedy"):
-        Brkga(starts=("greedy",)).solve(order_problem)
+        Brkga(starts=("greedy",))
 
 
 def test_a_proposal_around_a_solution_finds_it_at_once(order_problem):
@@ -183,6 +183,17 @@ def test_stops_at_the_lower_bound():
         ({"populations": 50}, "expected|at most"),
         ({"threads": 0}, "threads = 0"),
         ({"evaluations": 0}, "evaluations = 0"),
+        ({"population": 2**31}, "population = 2147483648; expected a whole number, at most"),
+        ({"restart_after": 2**40}, "restart_after = 1099511627776; expected a whole number, at most"),
+        ({"threads": 100_000}, "threads = 100000; expected a whole number, at most 1024"),
+        ({"bias": "0.7"}, "bias = '0.7'; expected a finite share"),
+        ({"starts": "dfs"}, "starts = 'dfs'; expected a list of names of solvers"),
+        ({"starts": (3,)}, "starts = .* expected a list of names of solvers"),
+        ({"mutant_beta": 3}, r"mutant_beta has shape \(\)"),
+        ({"initial_beta": (0, 1)}, "initial_beta holds a Beta parameter that is not positive"),
+        ({"proposal": 3}, "proposal = 3; expected a Proposal"),
+        ({"groups": 3}, "groups = 3; expected the name of a grouping"),
+        ({"transfer_keys": "maybe"}, "transfer_keys = 'maybe'; expected true or false"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options, message):

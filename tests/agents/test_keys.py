@@ -203,6 +203,7 @@ def test_uniform_distributions_are_drawn_as_such():
         ((np.nan, 1.0), "not positive and finite"),
         ((np.inf, 1.0), "not positive and finite"),
         (("a", "b"), "mutants has dtype"),
+        ((1.7e308, 1.7e308), "too large or too small"),
     ],
 )
 def test_bad_distributions_are_refused(beta, message):

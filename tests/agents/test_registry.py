@@ -128,9 +128,9 @@ def test_options_are_fields():
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("annealing", {"evaluations": 0}, "0 evaluations; expected at least 1"),
-        ("annealing-metis", {"temperature": -1.0}, "temperature -1.0; expected a finite share"),
-        ("annealing", {"temperature": float("nan")}, "temperature nan; expected a finite share"),
+        ("annealing", {"evaluations": 0}, "evaluations = 0; expected a whole number, 1 or more"),
+        ("annealing-metis", {"temperature": -1.0}, "temperature = -1.0; expected a finite share"),
+        ("annealing", {"temperature": float("nan")}, "temperature = nan; expected a finite share"),
         ("random", {"evaluations": -3}, "-3 evaluations; expected at least 1"),
     ],
 )

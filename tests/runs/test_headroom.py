@@ -160,3 +160,22 @@ def test_the_command_refuses_other_lists(tmp_path, devices):
     result = CliRunner().invoke(app, ["reproduce", "headroom", "--devices", devices, "--out", str(tmp_path)])
     assert result.exit_code == 2
     assert "whole numbers" in result.stderr
+
+
+def test_a_folder_that_cannot_be_and_a_file_that_cannot_be_written_are_refused_before_the_work(tmp_path):
+    taken = tmp_path / "taken"
+    taken.write_text("")
+    for command in (["headroom"], ["tuning"], ["headroom", "--best-known", str(taken / "below")]):
+        result = CliRunner().invoke(app, ["reproduce", *command, "--out", str(taken)])
+        assert result.exit_code == 2, result.output
+        assert str(taken) in result.stderr
+    assert taken.read_text() == ""
+
+
+def test_rows_of_something_else_are_left_alone(tiny, tmp_path):
+    document, rows, _ = tiny
+    path = tmp_path / "rows.jsonl"
+    strange = [{"task": 3}, {"task": [1]}, {"other": None}]
+    path.write_text("".join(json.dumps(row) + "\n" for row in [*strange, *rows]))
+    assert run(TINY, BestKnown(), path) == document
+    assert [json.loads(line) for line in path.read_text().splitlines()] == [*strange, *rows]

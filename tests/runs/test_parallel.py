@@ -2,6 +2,7 @@
 
 import math
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -42,6 +43,31 @@ def test_no_tasks_and_no_workers():
     assert list(in_order(math.sqrt, [], 2)) == []
     with pytest.raises(InvalidProblemError, match="0 workers"):
         next(in_order(math.sqrt, [1.0], 0))
+
+
+def test_an_interrupt_while_workers_start_is_heard_by_the_parent_alone(tmp_path):
+    script = tmp_path / "run.py"
+    script.write_text(
+        "from opgym.runs.parallel import in_order\n"
+        "if __name__ == '__main__':\n"
+        "    print('begin', flush=True)\n"
+        "    try:\n"
+        "        list(in_order(eval, ['__import__(\"time\").sleep(1)'] * 4, 2))\n"
+        "    except KeyboardInterrupt:\n"
+        "        print('interrupted', flush=True)\n"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, str(script)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert parent.stdout.readline() == "begin\n"
+    time.sleep(0.08)
+    os.killpg(parent.pid, signal.SIGINT)  # as a terminal does: to all of the processes
+    out, err = parent.communicate(timeout=60)
+    assert (out, err) == ("interrupted\n", "")
 
 
 def test_no_worker_outlives_a_killed_parent(tmp_path):

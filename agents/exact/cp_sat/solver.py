@@ -9,7 +9,7 @@ import numpy as np
 
 from ....problems import Evaluator, Objective, Order, Placement, PlacementProblem, SchedulingProblem
 from ...registry import register
-from ...search.options import at_least, share
+from ...search.options import MOST_THREADS, at_least, share
 from ...solver import Remark, Solver
 from .engine import MISSING, installed
 from .order_proof import prove_order, too_large
@@ -51,7 +51,8 @@ class CpSat(Solver[PlacementProblem | SchedulingProblem, Placement | Order]):
     objectives: ClassVar[frozenset[Objective]] = frozenset({Objective.STEP_TIME, Objective.PEAK_MEMORY})
 
     def __post_init__(self) -> None:
-        at_least(1, workers=self.workers, start_evaluations=self.start_evaluations)
+        at_least(1, most=MOST_THREADS, workers=self.workers)
+        at_least(1, start_evaluations=self.start_evaluations)
         share(effort=self.effort)
 
     def skip_reason(self, problem: PlacementProblem | SchedulingProblem) -> str | None:

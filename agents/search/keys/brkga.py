@@ -13,12 +13,14 @@ from ....problems import Objective, Order, Placement, PlacementProblem, Scheduli
 from ...registry import register
 from ...solver import Remark, Solver
 from ..native import evaluations_left, seed_of
-from ..options import at_least, share
+from ..options import MOST_THREADS, at_least, of_type, share, solver_names
 from .encoding import SIMULATED, KeyEncoding
 from .proposal import Proposal, distribution, inheritance
 from .starts import KeyEvaluator, evaluate_starts, run_key_search
 
 _UNIFORM = (1.0, 1.0)
+#: Largest size that the core takes, which numbers individuals with 32 bits.
+_MOST = 2**30
 
 
 @register
@@ -77,12 +79,22 @@ class Brkga(Solver[PlacementProblem | SchedulingProblem, Placement | Order]):
     objectives: ClassVar[frozenset[Objective]] = SIMULATED
 
     def __post_init__(self) -> None:
-        at_least(1, evaluations=self.evaluations, elites=self.elites, populations=self.populations)
-        at_least(1, threads=self.threads)
-        at_least(0, mutants=self.mutants, exchange_every=self.exchange_every, exchanged=self.exchanged)
-        at_least(0, restart_after=self.restart_after)
-        at_least(max(self.elites + self.mutants, self.elites + 1), population=self.population)
+        at_least(1, evaluations=self.evaluations)
+        at_least(1, most=MOST_THREADS, threads=self.threads)
+        at_least(1, most=_MOST, elites=self.elites, populations=self.populations)
+        at_least(0, most=_MOST, mutants=self.mutants, restart_after=self.restart_after)
+        at_least(0, most=_MOST, exchange_every=self.exchange_every, exchanged=self.exchanged)
+        smallest = max(self.elites + self.mutants, self.elites + 1)
+        at_least(smallest, most=_MOST, population=self.population)
         share(bias=self.bias)
+        solver_names(starts=self.starts)
+        of_type(bool, "true or false", transfer_keys=self.transfer_keys)
+        if self.groups is not None:
+            of_type(str, "the name of a grouping", groups=self.groups)
+        if self.proposal is not None:
+            of_type(Proposal, "a Proposal, which no file can state", proposal=self.proposal)
+        for name in ("mutant_beta", "initial_beta"):
+            distribution(getattr(self, name), 1, 0.0, name)
         others = self.population - self.elites
         if self.bias > 1 or (self.populations - 1) * self.exchanged > others:
             raise InvalidProblemError(

@@ -12,7 +12,7 @@ from ....problems import Evaluator, Placement, PlacementProblem
 from ...registry import register
 from ...solver import PlacementSolver, Remark
 from ..native import evaluations_left, seed_of
-from ..options import at_least, share
+from ..options import at_least, of_type, share, solver_names
 from .encoding import SIMULATED, KeyEncoding
 from .starts import evaluate_starts, run_key_search
 
@@ -48,8 +48,11 @@ class PairAnnealing(PlacementSolver):
     objectives = SIMULATED
 
     def __post_init__(self) -> None:
+        solver_names(starts=self.starts)
         at_least(1, evaluations=self.evaluations, starts=len(self.starts))
         share(temperature=self.temperature)
+        if self.groups is not None:
+            of_type(str, "the name of a grouping", groups=self.groups)
 
     def _search(
         self, problem: PlacementProblem, evaluator: Evaluator[Placement], rng: np.random.Generator

@@ -96,6 +96,10 @@ def distribution(beta: ArrayLike | None, genes: int, uniform_share: float, what:
     distinct, row = np.unique(pair, axis=0, return_inverse=True)
     probability = np.linspace(0, 1, _STEPS + 1).clip(_OUTER, 1 - _OUTER)
     quantile = betaincinv(distinct[:, :1], distinct[:, 1:], probability)
+    if not np.isfinite(quantile).all():
+        raise InvalidProblemError(
+            f"{what} holds a Beta parameter that is too large or too small to draw with"
+        )
     quantile = np.clip(np.round(quantile / _GRAIN) * _GRAIN, 0, 1)
     return (
         np.maximum.accumulate(quantile, axis=1).astype(np.float32),

@@ -71,10 +71,13 @@ def headroom(
     from ..datasets.reference import PACKAGED, BestKnown
     from ..graphs.atomic import write_text
     from ..runs.headroom import Settings, run
+    from .targets import require_folder, require_writable
 
     settings = Settings(graphs, seeds, _numbers(devices, "--devices"), scale)
     known = BestKnown.load(PACKAGED if best_known is None else best_known)
-    out.mkdir(parents=True, exist_ok=True)
+    if best_known is not None:
+        require_writable(best_known, "--best-known")
+    require_folder(out, "--out")
     with _progress("graphs") as progress:
         document = run(settings, known, out / "rows.jsonl", workers or _cores(), progress)
     known.save(out / "best_known.json" if best_known is None else best_known)
@@ -111,8 +114,9 @@ def tuning(
     """
     from ..graphs.atomic import write_text
     from ..runs.tuning import as_yaml, run
+    from .targets import require_folder
 
-    out.mkdir(parents=True, exist_ok=True)
+    require_folder(out, "--out")
     with _progress("graphs") as progress:
         document = run(rows_path=out / "rows.jsonl", workers=workers or _cores(), progress=progress)
     write_text(out / "tuning.json", _json(document))

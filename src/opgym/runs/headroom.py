@@ -1,13 +1,14 @@
 """How much peak memory BRKGA leaves on REGAL-style graphs, and what closes the gap: ``opgym reproduce headroom``.
 
 Four families of synthetic graphs with 50 to 200 ops, from the seeds that are reserved for tests, on one device (the
-order alone) and on two (device and order, free transfers: the setting of Paliwal et al. 2020). Every solver gets
+order alone) and on two (device and order; transfers are free, modelled on Paliwal et al. 2020). Every solver gets
 every graph with the same seeds. The reference is the best value known: the lowest of everything run here, of longer
 searches and of what earlier runs have stored.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -244,8 +245,8 @@ def run(
     }
 
 
-def _identity(key: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    return tuple(sorted(key.items()))
+def _identity(key: Any) -> str:
+    return json.dumps(key, sort_keys=True)
 
 
 def _table(devices: int, rows: Sequence[Mapping[str, Any]], known: BestKnown) -> dict[str, Any]:

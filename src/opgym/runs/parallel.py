@@ -7,6 +7,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from multiprocessing import get_context, parent_process
 from typing import TypeVar
 
@@ -35,11 +36,25 @@ def in_order(work: Callable[[_Task], _Result], tasks: Sequence[_Task], workers: 
     # spawn: a fork would copy locks of threads that do not exist in the child.
     pool = ProcessPoolExecutor(min(workers, len(tasks)), get_context("spawn"), _prepare_worker)
     try:
-        futures = [pool.submit(work, task) for task in tasks]
+        with _no_interrupts():
+            futures = [pool.submit(work, task) for task in tasks]
         for future in futures:
             yield future.result()
     finally:  # also when the caller stops reading: what runs is finished, the rest is dropped
         pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _no_interrupts() -> Iterator[None]:
+    """Puts Ctrl-C off; processes that start meanwhile never hear of it, not even while they still import."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _prepare_worker() -> None:
