@@ -117,7 +117,8 @@ PROFILES: Mapping[str, DeviceProfile] = MappingProxyType({
                                "memory_bytes_per_s": "own measurement: one core of a shared server",
                                "capacity_bytes": "the same server", "launch_overhead_ns": _LAUNCH}),
         DeviceProfile("REGAL", "accelerator", {}, 0, 16 * GIB, launch_overhead_ns=0,
-                      sources={"capacity_bytes": "Paliwal et al. 2020; times come with the graph"}),
+                      sources={"capacity_bytes": "recalled from Paliwal et al. 2020, unverified; "
+                               "times come with the graph"}),
     )
 })  # fmt: skip
 
@@ -127,6 +128,6 @@ LINKS: Mapping[str, Link] = MappingProxyType({
         Link("pcie3", 12 * GB, 10_000, "assumption: PCIe 3.0 x16 as reached in practice, per direction"),
         Link("nvlink", 40 * GB, 10_000, "assumption: two NVLink 1.0/2.0 lanes, per direction"),
         Link("nvlink3", 200 * GB, 5_000, "assumption: NVLink 3.0 as reached in practice, per direction"),
-        Link("free", 0, 0, "transfers cost nothing (setting of Paliwal et al. 2020)"),
+        Link("free", 0, 0, "transfers cost nothing (modelled on Paliwal et al. 2020)"),
     )
 })  # fmt: skip

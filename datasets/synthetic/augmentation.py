@@ -1,4 +1,4 @@
-"""REGAL's augmentation: copies of a graph with other sizes and costs, and the same structure."""
+"""Augmentation in the manner of REGAL: copies of a graph with other sizes and costs, and the same structure."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ from .family import Topology
 from .parameters import Word
 from .random_bits import NORMAL_BITS, Int64, Stream
 
-#: What stands for 1 in the paper's N(50, 10): a size of 1 MB and a time of 100 us. So a tensor takes about as
-#: long over PCIe as an op, and a graph of 200 ops has at most some 10 GB alive.
+#: What stands for 1 in N(50, 10), which second-hand accounts of REGAL name: a size of 1 MB and a time of 100 us.
+#: So a tensor takes about as long over PCIe as an op, and a graph of 200 ops has at most some 10 GB alive.
 SIZE_UNIT_BYTES = 10**6
 TIME_UNIT_NS = 10**5
 MEAN_UNITS = 50

@@ -1,7 +1,7 @@
-"""The four random graphs of REGAL's public data set, each edge oriented by a random order of nodes.
+"""Four families of random graphs in the manner of REGAL's data, each edge oriented by a random order of nodes.
 
-Paliwal et al. 2020, "Reinforced Genetic Algorithm Learning for Optimizing Computation Graphs", appendix on
-synthetic graphs.
+Modelled on Paliwal et al. 2020, "Reinforced Genetic Algorithm Learning for Optimizing Computation Graphs"; the
+parameters are from second-hand accounts, unverified.
 """
 
 from __future__ import annotations
