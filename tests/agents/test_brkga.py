@@ -117,6 +117,13 @@ def test_populations_learn_from_each_other_only_by_exchange(order_problem):
     assert course(together) != course(apart)
 
 
+def test_one_population_has_nobody_to_exchange_with(order_problem):
+    budget = Budget(evaluations=600)
+    alone = Brkga(exchange_every=0).solve(order_problem, budget)
+    many = Brkga(exchange_every=1, exchanged=10**8).solve(order_problem, budget)
+    assert course(alone) == course(many)
+
+
 def test_starts_are_in_the_first_generation(order_problem):
     greedy = agents.make("greedy-freed-bytes").solve(order_problem)
     result = Brkga(starts=("greedy-freed-bytes", "dfs")).solve(order_problem, Budget(evaluations=102))

@@ -147,6 +147,13 @@ def test_the_table_says_what_matters(model: Path, opgym: Run) -> None:
     assert "skipped dp: does not optimise step_time" in result.stderr
 
 
+def test_settings_that_do_not_apply_are_bad_input(tmp_path: Path, refused: Callable[..., str]) -> None:
+    settings = tmp_path / "mine.yaml"
+    settings.write_text("solver: brkga\noptions: {groups: layers}\n")
+    message = refused("place", "example/rnn-train", "--solver", str(settings))
+    assert "mine.yaml: unknown grouping 'layers'; did you mean layer?" in " ".join(message.split())
+
+
 def test_a_solver_that_does_not_apply_is_named(opgym: Run, refused: Callable[..., str]) -> None:
     both = opgym("place", "example/rnn-train", "--solver", "dp", "--solver", "single", "--json")
     assert [row["solver"] for row in json.loads(both.stdout)] == ["single"]

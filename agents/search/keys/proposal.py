@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -94,18 +95,25 @@ def distribution(beta: ArrayLike | None, genes: int, uniform_share: float, what:
     if (pair == 1).all():
         return None
     distinct, row = np.unique(pair, axis=0, return_inverse=True)
-    probability = np.linspace(0, 1, _STEPS + 1).clip(_OUTER, 1 - _OUTER)
-    quantile = betaincinv(distinct[:, :1], distinct[:, 1:], probability)
+    quantile = np.stack([_quantiles(a, b) for a, b in distinct.tolist()])
     if not np.isfinite(quantile).all():
         raise InvalidProblemError(
             f"{what} holds a Beta parameter that is too large or too small to draw with"
         )
-    quantile = np.clip(np.round(quantile / _GRAIN) * _GRAIN, 0, 1)
-    return (
-        np.maximum.accumulate(quantile, axis=1).astype(np.float32),
-        row.ravel().astype(np.int32),
-        uniform_share,
-    )
+    return quantile, row.ravel().astype(np.int32), uniform_share
+
+
+@lru_cache(maxsize=4096)
+def _quantiles(a: float, b: float) -> NDArray[np.float32]:
+    """Quantiles of a Beta distribution, ``[steps + 1] float32``.
+
+    Proposals from quantised means and variances share few distributions, and one takes as long as an evaluation.
+    """
+    probability = np.linspace(0, 1, _STEPS + 1).clip(_OUTER, 1 - _OUTER)
+    quantile = np.clip(np.round(betaincinv(a, b, probability) / _GRAIN) * _GRAIN, 0, 1)
+    rising = np.maximum.accumulate(quantile).astype(np.float32)
+    rising.setflags(write=False)
+    return rising
 
 
 def inheritance(proposal: Proposal, genes: int) -> NDArray[np.float64] | None:

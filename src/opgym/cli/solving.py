@@ -84,7 +84,7 @@ def solve_all(
     import numpy as np
 
     from ..conf import make_agent
-    from ..errors import InvalidProblemError
+    from ..errors import InvalidProblemError, UnknownIdError
 
     solved = Solved()
     for position, name in enumerate(names):
@@ -101,7 +101,7 @@ def solve_all(
                 result = solver.solve(problem, budget, rng, progress.update)
                 # Stored settings of a solver go by their own name.
                 solved.results.append(replace(result, solver=name))
-        except InvalidProblemError as error:
+        except (InvalidProblemError, UnknownIdError) as error:
             solved.skipped.append((name, str(error)))
         except (KeyboardInterrupt, MemoryError):
             raise
