@@ -1,22 +1,53 @@
-"""Writes the pages of docs/ that come from docstrings: one per environment, and the solvers.
+"""Writes the pages of docs/ that come from docstrings (one per environment, and the solvers) and from the zoo.
 
     python docs/generate.py
 
 ``tests/test_docs.py`` fails where a page is stale.
 """
 
+import hashlib
 import inspect
+import json
 import re
 from importlib import import_module
 from pathlib import Path
 
 import opgym.agents
 from opgym.agents.registry import solver_class
+from opgym.datasets import zoo
+from opgym.datasets.zoo.datasheet import croissant, families_table
+from opgym.datasets.zoo.manifest import MANIFEST
+from opgym.datasets.zoo.statistics import statistics
 from opgym.envs import ENTRY_POINTS
 from opgym.problems import PlacementProblem, SchedulingProblem
 
 FOLDER = Path(__file__).parent
 NOTICE = "<!-- Made by docs/generate.py from docstrings; edit those. -->\n\n"
+
+DATASHEET = """
+**Why.** The real graphs of REGAL (372 TensorFlow graphs) and the workloads of GDP were never published. These
+are for the same uses: placing ops on devices, ordering them for memory, and testing learned methods on
+architectures that they have not seen.
+
+**What a graph is.** One step. Training: forward pass, loss, backward pass and optimizer, from PyTorch's own
+autograd, at the level of its operators (`aten`). Inference: the forward pass. Views are aliases of their
+storage and no ops; operators with several outputs have several tensors; a parameter of a training graph has a
+`variable` op as its home, and the update that writes it is in the same colocation group; an op's layer is the
+path of the module that it came from. Flops and bytes come from formulas of our own. [How a module is
+read](importing.md).
+
+**What is not in it.** No weights, no data, nothing about people. Nothing is fused, and no memory format is
+chosen, as a compiler would do; elementwise ops are marked, and what they cost is what they cost alone.
+
+**Gaps against the papers.** Sizes of GDP's workloads are not public, so batch, width and length are ours, in
+each graph's configuration (`opgym datasets show`). GDP and REGAL used TensorFlow graphs, whose ops are others.
+Which networks REGAL's graphs were is unknown.
+
+**Rebuilding.** `opgym datasets build --check` makes the same bytes with: {made_with}.
+
+## Families
+
+"""
 
 
 def environment_page(environment_id: str) -> tuple[str, str]:
@@ -48,6 +79,40 @@ def solvers_page() -> tuple[str, str]:
     return "solvers.md", "\n".join(text)
 
 
+def zoo_page() -> tuple[str, str]:
+    """File name and text of the zoo's datasheet."""
+    manifest = zoo.manifest()
+    figures = statistics(manifest, zoo.FOLDER)
+    made_with = ", ".join(f"{name} {version}" for name, version in figures["built_with"].items())
+    ops = figures["ops"]
+    return "zoo.md", (
+        "<!-- Made by docs/generate.py from the manifest and docs/generate.py itself. -->\n\n"
+        "# Datasheet of the zoo\n\n"
+        f"Dataset version {figures['dataset_version']}: {figures['graphs']} graphs of {figures['families']} families "
+        f"({figures['groups']} when twins\nare counted once), {ops['least']:,} to {ops['most']:,} ops (median "
+        f"{ops['median']:,}), {figures['bytes'] / 1e6:.1f} MB. [What belongs to it](datasets.md#the-zoo),\n"
+        "[suites](datasets.md#suites), [metadata in Croissant](zoo_croissant.json).\n\n"
+        + _counted("by level", figures["by_level"])
+        + _counted("by split", figures["by_split"])
+        + _counted("by kind of step", figures["by_mode"])
+        + _counted("by source", figures["by_source"])
+        + _counted("built and kept out", figures["dropped"])
+        + DATASHEET.format(made_with=made_with)
+        + families_table(manifest)
+        + "\n"
+    )
+
+
+def croissant_file() -> tuple[str, str]:
+    """File name and text of the zoo's metadata."""
+    sha256 = hashlib.sha256((zoo.FOLDER / MANIFEST).read_bytes()).hexdigest()
+    return "zoo_croissant.json", json.dumps(croissant(zoo.manifest(), sha256), indent=1) + "\n"
+
+
+def _counted(what: str, counts: dict[str, int]) -> str:
+    return f"- {what}: {', '.join(f'{name} {count}' for name, count in counts.items()) or 'none'}\n"
+
+
 def _markdown(docstring: str) -> str:
     """A Google-style docstring, its sections as bold headings and its fields as a list."""
     text = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", docstring).replace("``", "`")
@@ -69,7 +134,7 @@ def _markdown(docstring: str) -> str:
 
 def pages() -> dict[str, str]:
     """Text of every generated page, by file name."""
-    return dict([*(environment_page(i) for i in ENTRY_POINTS), solvers_page()])
+    return dict([*(environment_page(i) for i in ENTRY_POINTS), solvers_page(), zoo_page(), croissant_file()])
 
 
 if __name__ == "__main__":

@@ -149,9 +149,29 @@ def test_a_rebuild_is_compared_with_what_is_shipped(
     command = ("datasets", "build", "--definitions", DEFINITIONS, "--out", tmp_path, "--check")
     document = rows(*command)
     assert [row["name"] for row in document["results"]] == ["chain-100-infer", "mlp-b32-train", "twin-infer"]
-    assert document["differ"] == []
-    assert "the same bytes as shipped" in opgym(*command).stdout
+    assert set(document["compared"].values()) == {"same bytes"}
+    assert "same bytes: chain-100-infer, mlp" in opgym(*command).stdout
     assert not (tmp_path / "zoo").exists()
     result = opgym(*command, "twin-infer", "chain-150-infer")  # the second is not shipped
     assert result.exit_code == 1
-    assert "other bytes than shipped: chain-150-infer" in result.stdout
+    assert "missing on one side: chain-150-infer" in result.stdout
+
+
+def test_suites(rows: Callable[..., Any], opgym: Run, refused: Callable[..., str]) -> None:
+    document = rows("datasets", "suites")
+    gdp = next(suite for suite in document["suites"] if suite["name"] == "gdp")
+    assert (gdp["rows"], gdp["parts"]) == (28, {"train": 0, "validation": 0, "test": 28})
+    unseen = next(protocol for protocol in document["protocols"] if protocol["name"] == "unseen-size")
+    assert "zoo/gnmt-8l-train" in unseen["test"]
+    assert re.search(r"gdp +0 +0 +28 +GDP's workloads", opgym("datasets", "suites").stdout)
+    listed = rows("datasets", "list", "gnmt-8l", "--suite", "gdp")
+    assert [(row["graph"], row["cluster"]) for row in listed] == [
+        ("zoo/gnmt-8l-train", "8xP100"),
+        ("zoo/gnmt-8l-train", "8xP100@nvlink"),
+    ]
+    assert listed[0].keys() == {
+        "graph", "fingerprint", "cluster", "objective", "capacity_bytes", "part", "role", "unsupported",
+    }  # fmt: skip
+    text = opgym("datasets", "list", "--suite", "gdp-memory").stdout
+    assert re.search(r"zoo/rnnlm-2l-train +2xP100 +step_time +\d+\.\d\d +test +unscreened", text)
+    assert "did you mean gdp" in refused("datasets", "list", "--suite", "gpd")

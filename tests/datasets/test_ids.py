@@ -12,7 +12,7 @@ from opgym.errors import ImportFailedError, UnknownIdError
 from opgym.graphs import save
 
 
-@pytest.mark.parametrize("name", datasets.ids())
+@pytest.mark.parametrize("name", [name for name in datasets.ids() if not name.startswith("zoo/")])
 def test_every_id_loads_and_names_itself(name: str) -> None:
     imported = datasets.read(name)
     assert imported.report.source == name

@@ -1,0 +1,223 @@
+"""Suites and hold-out protocols: nothing that is tested has a relative among what is trained on."""
+
+import json
+from collections import Counter
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opgym import datasets
+from opgym.datasets import synthetic, zoo
+from opgym.datasets.suites import PROTOCOLS, SUITES, Protocol, Row, Suite, recipes
+from opgym.datasets.suites.problem_list import forbid
+from opgym.errors import InvalidDatasetError, UnknownIdError
+from opgym.graphs.structure import check_structure
+from opgym.problems import Placement, PlacementProblem, SchedulingProblem, program_order
+
+NAMES = datasets.suite_names()
+
+
+def group(id: str) -> str:
+    """What no split may divide: a group of families, or a seed."""
+    if id.startswith(synthetic.PREFIX):
+        return id
+    return zoo.entry(id).group
+
+
+# --- What is shipped ----------------------------------------------------------------------------------------
+
+
+def test_the_suites() -> None:
+    assert NAMES == [
+        "gdp",
+        "gdp-a100",
+        "gdp-hetero",
+        "gdp-memory",
+        "placement-unscreened",
+        "stress",
+        "throughput",
+    ]
+    assert datasets.protocol_names() == ["unseen-family", "unseen-size"]
+    assert [datasets.suite(name).name for name in NAMES] == NAMES
+    with pytest.raises(UnknownIdError, match="did you mean gdp"):
+        datasets.suite("gpd")
+    with pytest.raises(UnknownIdError, match="did you mean unseen-size"):
+        datasets.protocol("unseen-sise")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_family_is_in_two_parts(name: str) -> None:
+    parts: dict[str, set[str]] = {}
+    for row in datasets.suite(name).rows:
+        parts.setdefault(group(row.graph), set()).add(row.part)
+    assert all(len(found) == 1 for found in parts.values())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rows_name_the_graphs_that_are_shipped(name: str) -> None:
+    for row in datasets.suite(name).rows:
+        if row.graph.startswith(zoo.PREFIX):
+            assert zoo.entry(row.graph).fingerprint == row.fingerprint, row.name
+        else:
+            assert datasets.load(row.graph).fingerprint == row.fingerprint, row.name
+
+
+def test_gdp_has_the_papers_workloads_on_the_papers_devices() -> None:
+    rows = datasets.suite("gdp").rows
+    assert len(rows) == 28
+    devices = Counter((row.graph.removeprefix("zoo/").rpartition("-")[0], row.cluster) for row in rows)
+    assert set(devices.values()) == {1}
+    assert devices.keys() >= {
+        ("rnnlm-2l", "2xP100"), ("gnmt-8l", "8xP100@nvlink"), ("transformer-xl-4l", "4xP100"),
+        ("inception-v3-b64", "2xP100"), ("amoebanet-a", "4xP100@nvlink"), ("wavenet-4x36", "4xP100"),
+    }  # fmt: skip
+
+
+def test_half_of_the_unscreened_rows_have_the_other_link() -> None:
+    clusters = Counter(row.cluster for row in datasets.suite("placement-unscreened").rows)
+    assert clusters == {"4xP100": 100, "4xP100@nvlink": 100}
+
+
+def test_memory_binds_where_it_should() -> None:
+    """No device holds the whole step, and all of them together do."""
+    row = next(row for row in datasets.suite("gdp-memory").rows if row.graph == "zoo/rnnlm-2l-train")
+    problem = row.problem()
+    assert isinstance(problem, PlacementProblem)
+    assert problem.cluster.capacity_bytes.tolist() == [row.capacity_bytes] * 2
+    graph = problem.graph
+    alone = problem.evaluate(Placement(np.zeros(graph.num_ops, np.int64), program_order(graph)))
+    assert alone.verdict == "out_of_memory"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_every_row_is_a_problem_that_can_be_posed(name: str) -> None:
+    for row in datasets.suite(name).rows:
+        row.problem()
+
+
+@pytest.mark.slow
+def test_shipped_files_are_what_the_recipes_make(tmp_path: Path) -> None:
+    recipes.write(tmp_path / "lists", tmp_path / "protocols")
+    for made, shipped in ((tmp_path / "lists", SUITES), (tmp_path / "protocols", PROTOCOLS)):
+        assert {path.name for path in made.iterdir()} == {path.name for path in shipped.iterdir()}
+        for path in made.iterdir():
+            assert path.read_bytes() == (shipped / path.name).read_bytes(), (
+                f"{path.name} is stale: python -m opgym.datasets.suites.recipes"
+            )
+
+
+# --- Protocols ----------------------------------------------------------------------------------------------
+
+
+def test_unseen_families_have_no_relatives_in_training() -> None:
+    protocol = datasets.protocol("unseen-family")
+    assert sorted(protocol.test) == sorted(zoo.PREFIX + name for name in recipes.WORKLOADS)
+    assert {group(id) for id in protocol.train}.isdisjoint(group(id) for id in protocol.test)
+    assert len(protocol.train) > 100
+    assert not any(zoo.entry(id).workload for id in protocol.train)
+
+
+def test_unseen_sizes_have_their_siblings_in_training() -> None:
+    protocol = datasets.protocol("unseen-size")
+    assert (len(protocol.train), len(protocol.test)) == (8, 6)
+    trained = {zoo.entry(id).family for id in protocol.train}
+    assert {zoo.entry(id).family for id in protocol.test} - trained == {"amoebanet"}
+    assert set(protocol.train) | set(protocol.test) == {zoo.PREFIX + name for name in recipes.WORKLOADS}
+
+
+# --- Files --------------------------------------------------------------------------------------------------
+
+RNN = datasets.load("example/rnn-train").fingerprint
+ROWS = (
+    Row("example/rnn-train", RNN, "2xP100", "step_time", 10**9, "train", "task"),
+    Row("example/two-branch", "0" * 64, "", "peak_memory", None, "test", "control"),
+)
+SUITE = Suite("s", 3, "summary", "rule", ROWS)
+PROTOCOL = Protocol("p", 2, "summary", ("a", "b"), ("c",))
+
+
+def test_round_trips(tmp_path: Path) -> None:
+    SUITE.save(tmp_path / "s.json")
+    PROTOCOL.save(tmp_path / "p.json")
+    assert Suite.load(tmp_path / "s.json") == SUITE
+    assert Protocol.load(tmp_path / "p.json") == PROTOCOL
+    assert SUITE.part("test") == [ROWS[1]]
+
+
+def test_rows_become_problems() -> None:
+    problem = ROWS[0].problem()
+    assert isinstance(problem, PlacementProblem)
+    assert (problem.objective, problem.cluster.capacity_bytes.tolist()) == ("step_time", [10**9] * 2)
+    with pytest.raises(InvalidDatasetError, match="the suite was made for 0000"):
+        ROWS[1].problem()
+    fresh = Row(
+        ROWS[1].graph, datasets.load(ROWS[1].graph).fingerprint, "", "peak_memory", None, "test", "task"
+    )
+    assert isinstance(fresh.problem(), SchedulingProblem)
+    id = "synthetic/er?n=60&seed=1"
+    drawn = Row(id, datasets.load(id).fingerprint, "2xREGAL", "step_time", None, "train", "task").problem()
+    assert isinstance(drawn, PlacementProblem)
+    assert type(drawn.costs) is type(datasets.read(id).costs)
+
+
+def test_kinds_that_a_device_cannot_run() -> None:
+    row = replace(
+        ROWS[0], cluster="1xCPU+2xP100", unsupported={"P100": ("Tanh", "Absent"), "V100": ("Absent",)}
+    )
+    problem = row.problem()
+    assert isinstance(problem, PlacementProblem)
+    graph = problem.graph
+    assert graph.device_classes == ("P100",)
+    forbidden = [graph.kind(op) for op in np.flatnonzero(graph.op_unsupported)]
+    assert set(forbidden) == {"Tanh"}
+    assert len(forbidden) == datasets.load("example/rnn-train").op_kind.tolist().count(
+        graph.kinds.index("Tanh")
+    )
+    everything = Placement(np.ones(graph.num_ops, np.int64), program_order(graph))
+    assert problem.evaluate(everything).verdict == "unsupported_device"
+    twice = forbid(graph, {"CPU": ["Tanh", "Add"], "P100": ["Add"]})
+    assert twice.device_classes == ("CPU", "P100")
+    assert {twice.kind(op) for op in np.flatnonzero(twice.op_unsupported == 3)} == {"Tanh", "Add"}
+    check_structure(twice)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"unsupported": {"P100": "Tanh"}}, "no object of lists of kinds"),
+        ({"part": "holdout"}, "part = 'holdout'; expected train, validation, test"),
+        ({"role": ""}, "has role"),
+        ({"objective": "time"}, "has objective = 'time'; expected step_time"),
+        ({"capacity_bytes": 0}, "has capacity_bytes = 0"),
+        ({"more": 1}, "unknown keys 'more'"),
+        ({"graph": 3}, "has graph = 3; expected text"),
+    ],
+)
+def test_rows_that_are_refused(tmp_path: Path, change: dict[str, Any], words: str) -> None:
+    SUITE.save(tmp_path / "s.json")
+    document = json.loads((tmp_path / "s.json").read_text())
+    document["rows"][1] |= change
+    (tmp_path / "s.json").write_text(json.dumps(document))
+    with pytest.raises(InvalidDatasetError, match=words):
+        Suite.load(tmp_path / "s.json")
+
+
+def test_documents_that_are_refused(tmp_path: Path) -> None:
+    SUITE.save(tmp_path / "s.json")
+    PROTOCOL.save(tmp_path / "p.json")
+    for name, change, words in (
+        ("s", {"version": 2}, "version 2; expected 'opgym.suite'"),
+        ("s", {"rows": [asdict(ROWS[0])] * 2}, "has one problem twice"),
+        ("p", {"format": "opgym.suite"}, "expected 'opgym.protocol'"),
+        ("p", {"train": ["c", "d"]}, "trains on a graph that is held out"),
+        ("p", {"train": ["a", "a"]}, "no list of different ids"),
+        ("p", {"test": [1]}, "no list of different ids"),
+    ):
+        document = json.loads((tmp_path / f"{name}.json").read_text()) | change
+        (tmp_path / "bad.json").write_text(json.dumps(document))
+        with pytest.raises(InvalidDatasetError, match=words):
+            (Suite if name == "s" else Protocol).load(tmp_path / "bad.json")
