@@ -34,7 +34,7 @@ FAMILIES = ("er", "ba", "ws", "sbm")
 BASE = "brkga-5k"
 #: Raised when what a row holds changes its meaning: rows of other versions are measured anew.
 ROW_VERSION = 1
-_PAPER: Mapping[str, Any] = MappingProxyType({"population": 100, "elites": 20, "mutants": 15, "bias": 0.7})
+_SIZES: Mapping[str, Any] = MappingProxyType({"population": 100, "elites": 20, "mutants": 15, "bias": 0.7})
 
 #: The first study, with prototypes and other graphs of the same families: printed beside ours, not true by itself.
 FIRST_STUDY: Mapping[int, Mapping[str, Mapping[str, float]]] = MappingProxyType(
@@ -113,9 +113,9 @@ def columns(devices: int, scale: float = 1.0) -> dict[str, Column]:
     few, many = _scaled(5_000, scale), _scaled(50_000, scale)
     starts = _ORDER_STARTS if devices == 1 else _PLACEMENT_STARTS
     return {
-        BASE: Column("brkga", few, {**_PAPER, "starts": ()}),
-        "brkga-50k": Column("brkga", many, {**_PAPER, "starts": ()}),
-        "brkga-seeded-5k": Column("brkga", few, {**_PAPER, "starts": starts}),
+        BASE: Column("brkga", few, {**_SIZES, "starts": ()}),
+        "brkga-50k": Column("brkga", many, {**_SIZES, "starts": ()}),
+        "brkga-seeded-5k": Column("brkga", few, {**_SIZES, "starts": starts}),
         "key-search-5k": (
             Column("key-search", few)
             if devices == 1
