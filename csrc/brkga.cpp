@@ -159,7 +159,7 @@ void Brkga::end_generation() {
         first_generation_ = true;
         generations_without_gain_ = 0;
         best_of_round_ = kNothing;
-    } else if (options_.exchange_every > 0 && generation_ % options_.exchange_every == 0) {
+    } else if (population_.size() > 1 && options_.exchange_every > 0 && generation_ % options_.exchange_every == 0) {
         exchange();
     }
 }
