@@ -66,7 +66,9 @@ def assemble(
     groups = twin_groups((c.family, c.name.endswith("-train"), c.likeness) for c in kept)
     entries = {candidate.name: _entry(candidate, groups[candidate.family]) for candidate in kept}
     dropped = tuple(
-        Dropped(c.name, c.family, c.likeness.ops, why[c.name]) for c in sorted(candidates, key=lambda c: c.name) if c.name in why
+        Dropped(c.name, c.family, c.likeness.ops, why[c.name])
+        for c in sorted(candidates, key=lambda c: c.name)
+        if c.name in why
     )
     if dataset_version is None:
         dataset_version = _next_version(shipped, entries)
