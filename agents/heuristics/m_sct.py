@@ -37,14 +37,17 @@ class MSct(PlacementSolver):
 
     def skip_reason(self, problem: PlacementProblem) -> str | None:
         """Says if the linear program would be too large."""
+        reason = super().skip_reason(problem)
+        if reason is not None:
+            return reason
         edges = op_edges(problem.graph, np.zeros(problem.graph.num_tensors, np.int64))
         size = int((~only_children(problem.graph, edges)).sum())
-        if size > self.largest_program:
-            return (
-                f"its linear program has {size:,} edges; above {self.largest_program:,} it may take minutes "
-                "(option largest_program)"
-            )
-        return super().skip_reason(problem)
+        if size <= self.largest_program:
+            return None
+        return (
+            f"its linear program has {size:,} edges; above {self.largest_program:,} it may take minutes "
+            "(option largest_program)"
+        )
 
     def _search(
         self, problem: PlacementProblem, evaluator: Evaluator[Placement], rng: np.random.Generator

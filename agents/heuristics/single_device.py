@@ -26,9 +26,10 @@ class SingleDevice(PlacementSolver):
 
     def skip_reason(self, problem: PlacementProblem) -> str | None:
         """Says if no device supports all ops."""
-        if not problem.allowed.all(axis=0).any():
-            return "no single device supports all ops"
-        return super().skip_reason(problem)
+        reason = super().skip_reason(problem)
+        if reason is None and not problem.allowed.all(axis=0).any():
+            reason = "no single device supports all ops"
+        return reason
 
     def _search(
         self, problem: PlacementProblem, evaluator: Evaluator[Placement], rng: np.random.Generator

@@ -13,7 +13,7 @@ from opgym.agents import Result
 from opgym.agents.search.keys import Brkga, KeyEncoding, PairAnnealing, Proposal
 from opgym.errors import InvalidProblemError, UnknownIdError
 from opgym.graphs import Cluster
-from opgym.problems import Budget, Objective, PlacementProblem, SchedulingProblem
+from opgym.problems import Budget, BudgetExhausted, Objective, Order, PlacementProblem, SchedulingProblem
 from opgym.problems.checker import check
 
 from ..problems.exhaustive_orders import least_peak
@@ -138,6 +138,18 @@ def test_placements_of_heuristics_are_in_the_first_generation(joint_problem):
     known = [agents.make(name).solve(joint_problem).outcome.value for name in starts]
     result = Brkga(starts=starts).solve(joint_problem, Budget(evaluations=400))
     assert result.outcome.value <= min(known)
+
+
+@pytest.mark.parametrize("error", [BudgetExhausted, InvalidProblemError])
+def test_a_start_that_gives_up_is_left_out(order_problem, monkeypatch, error):
+    def give_up(self, problem, evaluator, rng):
+        evaluator.evaluate(Order(problem.ops))
+        raise error("enough")
+
+    monkeypatch.setattr(type(agents.make("bfs")), "_search", give_up)
+    result = Brkga(starts=("bfs", "dfs")).solve(order_problem, Budget(evaluations=150))
+    assert result.evaluations == 150
+    assert result.outcome.value <= agents.make("dfs").solve(order_problem).outcome.value
 
 
 def test_a_start_that_does_not_exist_is_refused():

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from opgym import agents
+from opgym.datasets import load
 from opgym.errors import InvalidProblemError
+from opgym.graphs import Cluster
 from opgym.outcome import Outcome
-from opgym.problems import Budget, Objective, Placement, PlacementProblem, Progress
+from opgym.problems import Budget, Objective, Placement, PlacementProblem, Progress, SchedulingProblem
 
 from .edge_cases import EDGE_CASES
 from .exhaustive_placement import best_value
@@ -161,3 +163,14 @@ def test_a_problem_that_memory_allows_is_solved_within_memory(name):
     p = EDGE_CASES["memory_for_half"]("max_load" if name == "dp" else "step_time")
     outcome = agents.make(name).solve(p).outcome
     assert outcome.ok == (name != "single")
+
+
+@pytest.mark.parametrize("name", sorted({*agents.names(), *agents.names(SchedulingProblem)}))
+def test_a_problem_of_another_type_is_skipped(name):
+    solver = agents.make(name)
+    graph = load("example/rnn-train")
+    for problem in (PlacementProblem(graph, Cluster.parse("2xP100")), SchedulingProblem(graph)):
+        if not isinstance(problem, solver.problem_types):
+            assert solver.skip_reason(problem) == f"does not solve a {type(problem).__name__}"
+            with pytest.raises(InvalidProblemError, match="does not solve a"):
+                solver.solve(problem)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from ....problems import Budget, CurvePoint, Evaluator, Order, Placement
+from ....errors import InvalidProblemError
+from ....problems import Budget, BudgetExhausted, CurvePoint, Evaluator, Order, Placement
 from ...registry import solver_class
 from ..native import NativeSearch, evaluations_left, run_native
 from .encoding import KeyEncoding
@@ -44,7 +46,9 @@ def evaluate_starts(
         own: KeyEvaluator = Evaluator(
             problem, Budget(left, None if seconds is None else max(0.0, seconds - began))
         )
-        solver._search(problem, own, rng)
+        # One that gives up half-way leaves what it has found.
+        with suppress(BudgetExhausted, InvalidProblemError):
+            solver._search(problem, own, rng)
         feasible = [p for p in own.curve if own.best_outcome is not None and own.best_outcome.ok]
         evaluator.account(own.evaluations, feasible[-1:], own.best, began)
         if own.best is not None and own.best_outcome is not None:
