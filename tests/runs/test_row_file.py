@@ -45,6 +45,15 @@ def test_another_file_is_refused_and_untouched(tmp_path, line):
     assert path.read_text() == '{"i": 0}\n' + line
 
 
+@pytest.mark.parametrize("text", ["notes of mine", 'notes\n{"i": 1', '{"i": 0}\nnotes'])
+def test_another_file_without_a_last_line_end_is_untouched(tmp_path, text):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(text)
+    with pytest.raises(ImportFailedError, match=r"rows.jsonl.* no row of an earlier run; move the file away"):
+        RowFile(path)
+    assert path.read_text() == text
+
+
 def test_what_is_no_number_is_refused(tmp_path):
     with pytest.raises(ValueError, match="JSON compliant"):
         RowFile(tmp_path / "rows.jsonl").append({"value": float("nan")})

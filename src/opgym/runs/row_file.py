@@ -21,7 +21,7 @@ class RowFile:
         path: The file; made if absent.
 
     Raises:
-        ImportFailedError: A complete line is no JSON object.
+        ImportFailedError: A line is no JSON object, and no beginning of one at the end.
         OSError: It cannot be read or written.
     """
 
@@ -32,9 +32,9 @@ class RowFile:
             return
         data = path.read_bytes()
         whole = data[: data.rfind(b"\n") + 1]
-        if len(whole) < len(data):
-            with path.open("r+b") as file:
-                file.truncate(len(whole))
+        torn = data[len(whole) :]
+        if torn and not torn.startswith(b"{"):
+            raise ImportFailedError(f"{path}: ends in no row of an earlier run; move the file away")
         for number, line in enumerate(whole.splitlines(), 1):
             try:
                 row = json.loads(line)
@@ -43,6 +43,9 @@ class RowFile:
             if not isinstance(row, dict):
                 raise ImportFailedError(f"{path}:{number}: no row of an earlier run; move the file away")
             self.rows.append(row)
+        if torn:
+            with path.open("r+b") as file:
+                file.truncate(len(whole))
 
     def append(self, row: Mapping[str, Any]) -> None:
         """Adds a row, also to :attr:`rows`."""
