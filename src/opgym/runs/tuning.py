@@ -1,9 +1,9 @@
 """Tunes BRKGA on training graphs: ``opgym reproduce tuning``.
 
 A grid over population, elites, mutants and the two parameters of the Beta distribution that all mutants share
-(modelled on the "tuned BRKGA" of Paliwal et al. 2020), for peak memory on one and two devices. It is searched in stages: every
-stage tries the settings that the one before kept on other graphs, with the same seeds for all. What wins is compared
-with the untuned settings on validation graphs, which no stage has seen.
+(modelled on the "tuned BRKGA" of Paliwal et al. 2020), for peak memory on one and two devices. It is searched in
+stages: every stage tries the settings that the one before kept on other graphs, with the same seeds for all. What wins
+is compared with the untuned settings on validation graphs, which no stage has seen.
 """
 
 from __future__ import annotations
