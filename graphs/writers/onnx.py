@@ -120,6 +120,19 @@ def write_reordered_onnx(
     return np.array([op_of[index] for index in sequence if index in op_of], np.int64)
 
 
+def weight_files(imported: Imported) -> list[Path]:
+    """Files beside the model that hold weights of it, as far as they are there; none for other formats."""
+    return [] if imported.origin is None else _weight_files(load_model(imported.origin.source))
+
+
+def _weight_files(loaded: LoadedModel) -> list[Path]:
+    folder = loaded.folder
+    if folder is None:
+        return []
+    files = [folder / location for location in external_locations(loaded.proto, folder, loaded.label)]
+    return [file for file in files if file.is_file()]
+
+
 @dataclass(frozen=True)
 class _Template:
     """The model that a graph was read from, and where the graph's ops are in it.
@@ -151,6 +164,8 @@ class _Template:
         loaded = load_model(imported.origin.source)
         if loaded.folder is not None and Path(path).exists() and Path(path).samefile(loaded.label):
             raise InvalidSolutionError(f"{path} is the model that was read; write the result elsewhere")
+        if Path(path).exists() and any(map(Path(path).samefile, _weight_files(loaded))):
+            raise InvalidSolutionError(f"{path} holds weights of the model; write the result elsewhere")
         model = loaded.proto
         for taken in imported.origin.spliced:
             model = splice_ifs(model, taken)

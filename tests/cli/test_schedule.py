@@ -354,3 +354,20 @@ def test_an_exported_order_is_that_of_the_file(tmp_path: Path, rows: Callable[..
     again = SchedulingProblem(read(export).graph)
     assert again.reference_bytes == row["value"]
     assert [again.graph.kind(op) for op in again.ops] == [problem.graph.kind(op) for op in order]
+
+
+def test_no_command_writes_over_the_model_or_its_weights(
+    model: Path, tmp_path: Path, refused: Callable[..., str]
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    stored, weights = home / "branches.onnx", home / "w.bin"
+    onnx.save(onnx.load(model), stored, save_as_external_data=True, location="w.bin", size_threshold=0)
+    before = {file: file.read_bytes() for file in (stored, weights)}
+    options = [("schedule", "--out"), ("schedule", "--export"), ("place", "--out"), ("place", "--trace")]
+    for command, option in [*options, ("import", "--save")]:
+        said = refused(command, stored, "--dim", "batch=8", option, weights)
+        assert f"Invalid value for {option}" in said
+        assert "holds weights of the model" in said
+    assert "is the model itself" in refused("import", stored, "--dim", "batch=8", "--save", stored)
+    assert {file: file.read_bytes() for file in before} == before

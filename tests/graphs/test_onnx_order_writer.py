@@ -280,6 +280,8 @@ def test_functions_and_external_weights(tmp_path: Path) -> None:
     (home / "w.bin").write_bytes(np.arange(16, dtype=np.float32).tobytes())
     imported = read(onnx_files.save(proto, home))
     order = np.array([2, 0, 1, 3, 4])
+    with pytest.raises(InvalidSolutionError, match=r"w.bin holds weights of the model"):
+        write_reordered_onnx(home / "w.bin", imported, order)
     written, stored = reordered(imported, order, target)
     assert stored.tolist() == order.tolist()
     assert [n.op_type for n in written.graph.node] == ["Neg", "Relu", "Add", "MatMul", "Add"]

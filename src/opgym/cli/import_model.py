@@ -19,7 +19,7 @@ from .problem import (
     SubgraphsOption,
     TrustOption,
 )
-from .targets import require_writable
+from .targets import require_files, require_no_weights
 
 if TYPE_CHECKING:
     from ..graphs.readers import ImportReport
@@ -51,9 +51,9 @@ def import_model(
     --json prints the report as one object: source, format, level, ops, tensors, fingerprint, folded,
     bound_dims, subgraph_policy, subgraphs, missing_shape, missing_cost, notes.
     """
-    if save is not None:
-        require_writable(save, "--save")
+    require_files(model, {"--save": save})
     imported = ImportChoices(dim, subgraphs, trust, shape, flops, strict).read(model)
+    require_no_weights(imported, {"--save": save})
     if save is not None:
         from ..graphs import save as save_graph
 

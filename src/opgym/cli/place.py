@@ -28,7 +28,7 @@ from .problem import (
     TrustOption,
     pose,
 )
-from .targets import require_files, require_folder
+from .targets import require_files, require_folder, require_no_weights
 
 if TYPE_CHECKING:
     from ..agents import Result
@@ -111,6 +111,7 @@ def place(
     chosen = chosen_solvers(solver, names(), exact=exact)
     _require_targets(model, out, export, trace, plot)
     imported = ImportChoices(dim, subgraphs, trust, shape, flops).read(model)
+    require_no_weights(imported, {"--out": out, "--trace": trace, "--plot": plot})
     problem = pose(imported, cluster, objective, micro_batches, schedule)
     show_progress = not as_json and sys.stderr.isatty()
     solved = solve_all(

@@ -23,7 +23,7 @@ from .problem import (
     SubgraphsOption,
     TrustOption,
 )
-from .targets import require_files
+from .targets import require_files, require_no_weights
 
 if TYPE_CHECKING:
     from ..agents import Result
@@ -103,8 +103,10 @@ def schedule(
     from .solving import chosen_solvers, require_results, solve_all
 
     chosen = chosen_solvers(solver, names(SchedulingProblem), exact=exact)
-    require_files(model, {"--out": out, "--export": export, "--plot": plot})
+    files = {"--out": out, "--export": export, "--plot": plot}
+    require_files(model, files)
     imported = ImportChoices(dim, subgraphs, trust, shape, flops).read(model)
+    require_no_weights(imported, files)
     if export is not None and imported.origin is None:
         message = f"{model} is {imported.report.format}; only a model that is read from ONNX can be exported"
         raise typer.BadParameter(message, param_hint="--export")

@@ -5,8 +5,12 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
+
+if TYPE_CHECKING:
+    from ..graphs.readers import Imported
 
 
 def require_files(model: str, paths: dict[str, Path | None]) -> None:
@@ -32,6 +36,25 @@ def require_files(model: str, paths: dict[str, Path | None]) -> None:
         require_writable(path, option)
         if path.exists() and os.path.exists(model) and os.path.samefile(path, model):
             raise typer.BadParameter(f"{path} is the model itself; give another name", param_hint=option)
+
+
+def require_no_weights(imported: Imported, paths: dict[str, Path | None]) -> None:
+    """Refuses files that hold the weights of the model.
+
+    Raises:
+        typer.BadParameter: Naming the option and the path.
+    """
+    given = {option: path for option, path in paths.items() if path is not None and path.exists()}
+    if not given or imported.origin is None:
+        return
+    from ..graphs.writers.onnx import weight_files
+
+    weights = weight_files(imported)
+    for option, path in given.items():
+        if any(map(path.samefile, weights)):
+            raise typer.BadParameter(
+                f"{path} holds weights of the model; give another name", param_hint=option
+            )
 
 
 def require_writable(path: Path, option: str) -> None:
