@@ -50,7 +50,7 @@ class DpOrder(SchedulingSolver):
     lower limit to ask for. Their evaluations count, as do those of the orders that the program finds. The limit just
     below the best peak comes first, then those between the bounds, with more effort from round to round. Ends with a
     proof, or with a bound when memory or the budget is spent. Deterministic for a generator, but for where a budget
-    of seconds cuts it off.
+    of seconds cuts it off. Graphs of more than 10,000 ops are not searched: the bound is that of the graph.
 
     Attributes:
         max_bytes: Most memory for sets of ops from which the search failed.
