@@ -21,9 +21,9 @@ from .placement_proof import not_modelled, prove_placement
 class CpSat(Solver[PlacementProblem | SchedulingProblem, Placement | Order]):
     """OR-tools' CP-SAT, from the best solution of a search down and from the bound up; needs ``opgym[solvers]``.
 
-    For orders (at most 1,000 ops), the model decides of two ops which comes first; what it says of peaks is exact, in-place ops
-    included. Peaks of most graphs of 50 ops are proven within ten seconds, those of many with 100
-    ops within a minute.
+    For orders (at most 1,000 ops), the model decides of two ops which comes first; what it says of peaks is exact,
+    in-place ops included. Peaks of most graphs of 50 ops are proven within ten seconds, those of many with 100 ops
+    within a minute.
 
     For placements (``step_time`` and ``peak_memory``; at most 60 ops, and 240 ops times devices), every run of the
     simulator is a solution of the model, so the bound holds for every placement and every schedule. The simulator
