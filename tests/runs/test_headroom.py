@@ -165,8 +165,14 @@ def test_the_command_refuses_other_lists(tmp_path, devices):
 def test_a_folder_that_cannot_be_and_a_file_that_cannot_be_written_are_refused_before_the_work(tmp_path):
     taken = tmp_path / "taken"
     taken.write_text("")
-    for command in (["headroom"], ["tuning"], ["headroom", "--best-known", str(taken / "below")]):
-        result = CliRunner().invoke(app, ["reproduce", *command, "--out", str(taken)])
+    below = str(taken / "below")
+    for command in (
+        ["headroom", "--out", str(taken)],
+        ["tuning", "--out", str(taken)],
+        ["headroom", "--best-known", below, "--out", str(tmp_path / "new")],
+        ["best-known", "--out", below],
+    ):
+        result = CliRunner().invoke(app, ["reproduce", *command])
         assert result.exit_code == 2, result.output
         assert str(taken) in result.stderr
     assert taken.read_text() == ""

@@ -125,7 +125,9 @@ def best_known(
     from ..datasets.reference import PACKAGED, BestKnown
     from ..runs.best_known import improve
     from ..runs.headroom import Settings, tasks
+    from .targets import require_writable
 
+    require_writable(out, "--out")
     settings = Settings(graphs, devices=_numbers(devices, "--devices"))
     known = BestKnown.load(out if out.exists() else PACKAGED)
     with _progress("searches") as progress:
