@@ -16,10 +16,10 @@ from ..errors import ImportFailedError, UnknownIdError, unknown_id
 from ..graphs import Graph
 from ..graphs.readers import Imported, ImportReport
 from ..graphs.readers import read as read_file
-from . import example, onnx_light, synthetic, zoo
+from . import example, onnx_light, reference, synthetic, zoo
 from .suites import protocol, protocol_names, suite, suite_names
 
-__all__ = ["ids", "load", "protocol", "protocol_names", "read", "suite", "suite_names"]
+__all__ = ["ids", "load", "protocol", "protocol_names", "read", "reference", "suite", "suite_names"]
 
 _AUGMENT = re.compile(r"augment=([0-9]{1,18})")
 

@@ -2,14 +2,21 @@
 
 from .best_known import PACKAGED, BestKnown, Known, packaged_best_known
 from .proven_peaks import PACKAGED_PEAKS, ProvenPeak, load_proven_peaks, save_proven_peaks
+from .suite_lines import FOLDER, Best, Line, Lines, lines, versions
 
 __all__ = [
+    "FOLDER",
     "PACKAGED",
     "PACKAGED_PEAKS",
+    "Best",
     "BestKnown",
     "Known",
+    "Line",
+    "Lines",
     "ProvenPeak",
+    "lines",
     "load_proven_peaks",
     "packaged_best_known",
     "save_proven_peaks",
+    "versions",
 ]

@@ -13,6 +13,7 @@ from pathlib import Path
 from ...errors import unknown_id
 from .hold_out import Protocol
 from .problem_list import Row, Suite
+from .screening import Candidate, Screening
 
 #: Where the files are; each is named after what it holds.
 FOLDER = Path(__file__).parent
@@ -21,8 +22,10 @@ SUITES, PROTOCOLS = FOLDER / "lists", FOLDER / "protocols"
 __all__ = [
     "PROTOCOLS",
     "SUITES",
+    "Candidate",
     "Protocol",
     "Row",
+    "Screening",
     "Suite",
     "protocol",
     "protocol_names",

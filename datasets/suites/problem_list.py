@@ -18,6 +18,7 @@ from ...graphs.closed_json import Row as JsonRow
 from ...graphs.closed_json import read_json
 from ...problems import Objective, PlacementProblem, SchedulingProblem
 from ..zoo.splits import SPLITS
+from .screening import Screening
 
 FORMAT = "opgym.suite"
 VERSION = 1
@@ -150,6 +151,7 @@ class Suite:
         summary: What it is for, one line.
         rule: How its rows were chosen.
         rows: The problems.
+        screening: What was looked at, where rows were chosen by search.
     """
 
     name: str
@@ -157,13 +159,14 @@ class Suite:
     summary: str
     rule: str
     rows: Sequence[Row]
+    screening: Screening | None = None
 
     def part(self, part: str) -> list[Row]:
         """The rows of ``"train"``, ``"validation"`` or ``"test"``."""
         return [row for row in self.rows if row.part == part]
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the suite atomically, one row a line.
+        """Writes the suite atomically, one row and one candidate a line.
 
         Raises:
             OSError: The folder is missing or not writable, or the disk is full.
@@ -177,7 +180,14 @@ class Suite:
             "rule": self.rule,
         }
         lines = ",\n".join(json.dumps(asdict(row), separators=(",", ":")) for row in self.rows)
-        write_text(path, f'{json.dumps(head)[:-1]}, "rows": [\n{lines}\n]}}\n')
+        text = f'{json.dumps(head)[:-1]}, "rows": [\n{lines}\n]'
+        if self.screening is not None:
+            screened = self.screening.to_json()
+            candidates = ",\n".join(
+                json.dumps(row, separators=(",", ":")) for row in screened.pop("candidates")
+            )
+            text += f', "screening": {json.dumps(screened)[:-1]}, "candidates": [\n{candidates}\n]}}'
+        write_text(path, text + "}\n")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Suite:
@@ -191,6 +201,7 @@ class Suite:
             f"{path}:",
             InvalidDatasetError,
             ("format", "version", "name", "suite_version", "summary", "rule", "rows"),
+            ("screening",),
         )
         if document.get("format") != FORMAT or document.get("version") != VERSION:
             document.refuse(
@@ -203,10 +214,17 @@ class Suite:
         ]
         if len({row.name for row in rows}) < len(rows):
             document.refuse("has one problem twice")
+        screening = None
+        if document.get("screening") is not None:
+            screening = Screening.from_json(document.get("screening"), f"{path}: screening")
+            accepted = {c.graph: c.fingerprint for c in screening.candidates if c.accepted}
+            if {row.graph: row.fingerprint for row in rows} != accepted:
+                document.refuse("has other rows than its screening accepts")
         return cls(
             document.text("name"),
             document.integer("suite_version", 1, 2**31),
             document.text("summary"),
             document.text("rule"),
             tuple(rows),
+            screening,
         )

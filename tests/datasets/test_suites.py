@@ -11,13 +11,15 @@ import pytest
 
 from opgym import datasets
 from opgym.datasets import synthetic, zoo
-from opgym.datasets.suites import PROTOCOLS, SUITES, Protocol, Row, Suite, recipes
+from opgym.datasets.suites import PROTOCOLS, SUITES, Candidate, Protocol, Row, Screening, Suite, recipes
 from opgym.datasets.suites.problem_list import forbid
 from opgym.errors import InvalidDatasetError, UnknownIdError
 from opgym.graphs.structure import check_structure
 from opgym.problems import Placement, PlacementProblem, SchedulingProblem, program_order
 
 NAMES = datasets.suite_names()
+#: Rows that were found by search.
+SEARCHED = [name for name in NAMES if datasets.suite(name).screening is not None]
 
 
 def group(id: str) -> str:
@@ -36,7 +38,9 @@ def test_the_suites() -> None:
         "gdp-a100",
         "gdp-hetero",
         "gdp-memory",
+        "memory-order",
         "placement-unscreened",
+        "small-exact",
         "stress",
         "throughput",
     ]
@@ -103,11 +107,60 @@ def test_every_row_is_a_problem_that_can_be_posed(name: str) -> None:
 def test_shipped_files_are_what_the_recipes_make(tmp_path: Path) -> None:
     recipes.write(tmp_path / "lists", tmp_path / "protocols")
     for made, shipped in ((tmp_path / "lists", SUITES), (tmp_path / "protocols", PROTOCOLS)):
-        assert {path.name for path in made.iterdir()} == {path.name for path in shipped.iterdir()}
+        searched = {f"{name}.json" for name in SEARCHED if shipped == SUITES}
+        assert {path.name for path in made.iterdir()} | searched == {path.name for path in shipped.iterdir()}
         for path in made.iterdir():
             assert path.read_bytes() == (shipped / path.name).read_bytes(), (
                 f"{path.name} is stale: python -m opgym.datasets.suites.recipes"
             )
+
+
+# --- Suites that are made by search -------------------------------------------------------------------------
+
+
+def test_candidates_are_graphs_of_the_zoo() -> None:
+    assert SEARCHED == ["memory-order", "small-exact"]
+    for name in SEARCHED:
+        screening = datasets.suite(name).screening
+        assert screening is not None
+        assert all(
+            zoo.entry(candidate.graph).fingerprint == candidate.fingerprint
+            for candidate in screening.candidates
+        )
+        assert 0.05 < screening.acceptance_rate < 1
+
+
+@pytest.mark.slow
+def test_every_graph_that_is_small_enough_was_looked_at() -> None:
+    expected = {zoo.PREFIX + name for name, entry in zoo.manifest().entries.items() if entry.ops <= 5_000}
+    for name in SEARCHED:
+        screening = datasets.suite(name).screening
+        assert screening is not None
+        looked_at = {candidate.graph for candidate in screening.candidates}
+        assert looked_at == expected, f"{name} is stale: opgym datasets screen {name}"
+
+
+def test_rows_are_what_the_rule_says_of_the_candidates() -> None:
+    ordered, exact = datasets.suite("memory-order"), datasets.suite("small-exact")
+    assert ordered.screening is not None
+    assert exact.screening is not None
+    for candidate in ordered.screening.candidates:
+        assert candidate.bound <= candidate.best_known <= candidate.best_heuristic
+        assert candidate.accepted == (candidate.best_heuristic / candidate.best_known - 1 >= 0.02)
+    for candidate in exact.screening.candidates:
+        assert candidate.accepted == (candidate.bound == candidate.best_known and candidate.ops >= 100)
+    assert {row.role for row in ordered.rows} == {"task"}
+    gaps = {candidate.graph: candidate.gap for candidate in exact.screening.candidates}
+    assert all((row.role == "task") == (gaps[row.graph] >= 0.02) for row in exact.rows)
+    assert all(row.cluster == "" and row.objective == "peak_memory" for row in (*ordered.rows, *exact.rows))
+
+
+def test_optima_of_real_graphs_are_proven_by_search_too() -> None:
+    exact = datasets.suite("small-exact").screening
+    assert exact is not None
+    proven = [candidate for candidate in exact.candidates if candidate.accepted]
+    assert len(proven) >= 20
+    assert sum(candidate.bound_by == "dp-order" for candidate in proven) >= 20
 
 
 # --- Protocols ----------------------------------------------------------------------------------------------
@@ -137,6 +190,12 @@ ROWS = (
     Row("example/two-branch", "0" * 64, "", "peak_memory", None, "test", "control"),
 )
 SUITE = Suite("s", 3, "summary", "rule", ROWS)
+CANDIDATES = (
+    Candidate("example/rnn-train", RNN, 76, 110.0, 100.0, "order-search", 90.0, "bound: some", True),
+    Candidate("example/two-branch", "0" * 64, 9, 50.0, 50.0, "bfs", 50.0, "dp-order", True),
+    Candidate("example/other", "1" * 64, 9, 0.0, 0.0, "bfs", 0.0, "bound: some", False),
+)
+SCREENED = replace(SUITE, screening=Screening("how", CANDIDATES))
 PROTOCOL = Protocol("p", 2, "summary", ("a", "b"), ("c",))
 
 
@@ -146,6 +205,40 @@ def test_round_trips(tmp_path: Path) -> None:
     assert Suite.load(tmp_path / "s.json") == SUITE
     assert Protocol.load(tmp_path / "p.json") == PROTOCOL
     assert SUITE.part("test") == [ROWS[1]]
+
+
+def test_a_screened_suite_keeps_all_candidates(tmp_path: Path) -> None:
+    SCREENED.save(tmp_path / "s.json")
+    read = Suite.load(tmp_path / "s.json")
+    assert read == SCREENED
+    assert read.screening is not None
+    assert read.screening.acceptance_rate == pytest.approx(2 / 3)
+    assert [candidate.proven for candidate in read.screening.candidates] == [False, True, True]
+    assert [candidate.gap for candidate in read.screening.candidates] == pytest.approx([0.1, 0.0, 0.0])
+    assert Screening("how", ()).acceptance_rate == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"acceptance_rate": 0.5}, "of its candidates 0.666667 are accepted"),
+        ({"candidates": [asdict(CANDIDATES[0])] * 2, "acceptance_rate": 1}, "has a candidate twice"),
+        (
+            {"candidates": [asdict(CANDIDATES[0])], "acceptance_rate": 1},
+            "other rows than its screening accepts",
+        ),
+        ({"candidates": [asdict(CANDIDATES[0]) | {"bound": "x"}]}, "has bound = 'x'"),
+        ({"method": 1}, "has method = 1"),
+        ({"more": 1}, "unknown keys 'more'"),
+    ],
+)
+def test_screenings_that_are_refused(tmp_path: Path, change: dict[str, Any], words: str) -> None:
+    SCREENED.save(tmp_path / "s.json")
+    document = json.loads((tmp_path / "s.json").read_text())
+    document["screening"] |= change
+    (tmp_path / "s.json").write_text(json.dumps(document))
+    with pytest.raises(InvalidDatasetError, match=words):
+        Suite.load(tmp_path / "s.json")
 
 
 def test_rows_become_problems() -> None:

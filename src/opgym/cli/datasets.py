@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from . import dataset_runs
 from .console import complain, new_table, note, print_json, show
 from .problem import JsonOption
 from .progress import progress_bar
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from ..datasets.zoo.registry import Variant
 
 datasets_app = typer.Typer(no_args_is_help=True, help="Graphs that can be named by an id.")
+datasets_app.command("reference")(dataset_runs.reference)
+datasets_app.command("screen")(dataset_runs.screen)
 
 #: Exit code where a check has found something.
 UNSOUND = 1

@@ -1,0 +1,258 @@
+"""``opgym datasets reference`` and ``screen``: what suites are measured against, and which rows they have."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .console import new_table, note, print_json, show
+from .problem import JsonOption
+from .progress import progress_bar
+
+if TYPE_CHECKING:
+    from ..datasets.reference import Line
+    from ..datasets.suites import Suite
+
+WorkersOption = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Processes. Default: one per core.")
+]
+
+
+def reference(
+    suite: Annotated[str, typer.Argument(metavar="SUITE", help="Name of a suite, e.g. `memory-order`.")],
+    rows: Annotated[str, typer.Option(metavar="TEXT", help="Only rows whose name contains this.")] = "",
+    out: Annotated[
+        Path,
+        typer.Option(metavar="DIR", help="Folder for the lines; a run goes on with what is there."),
+    ] = Path("reference-lines"),
+    evaluations: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Of each search for the best-known value. Default: 200,000 for orders, 50,000 for placements.",
+        ),
+    ] = None,
+    seconds_per_row: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001, metavar="S", help="Most seconds of these searches for a row. Default: no limit."
+        ),
+    ] = None,
+    workers: WorkersOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Recompute the reference lines of a suite: bound, heuristics, annealing, best-known value.
+
+    Example:
+
+    ```sh
+    opgym datasets reference memory-order --rows mobilenet --seconds-per-row 10
+    ```
+
+    DIR gets SUITE.rows.jsonl (one line per row, as soon as it is measured) and SUITE.vN.json. A published line never
+    changes: if anything is better than, or differs from, the newest published version N, all goes into version N + 1,
+    with the better solution and bound of both; new rows join version N. Without a limit of seconds, all is the same on
+    every machine and for any number of workers; heuristics and annealing are in any case.
+
+    --json prints {suite, suite_version, reference_version, file, added, changed, improved, proven, lines}, lines a
+    list of {problem, fingerprint, ops, unit, bound, bound_by, heuristics, annealing, best, proven, gap}; gap is how
+    far the best heuristic is above the best-known value, as a share of the latter. Solutions are in the file only.
+    """
+    from .. import datasets
+    from ..datasets.reference import FOLDER
+    from ..runs.reference import Task, lines_of, published, settle
+    from .targets import require_folder
+
+    found = datasets.suite(suite)
+    chosen = [row for row in found.rows if rows in row.name]
+    if not chosen:
+        raise typer.BadParameter(f"no row of {suite} has {rows!r} in its name", param_hint="--rows")
+    require_folder(out, "--out")
+    base = published(suite, FOLDER, out)
+    tasks = [Task(row, evaluations, seconds_per_row) for row in chosen]
+    with progress_bar("rows") as progress:
+        lines = lines_of(tasks, out / f"{suite}.rows.jsonl", workers or _cores(), progress)
+    settled = settle(found, lines, base)
+    target = out / settled.lines.file_name
+    settled.lines.save(target)
+    shown = [settled.lines[line.problem] for line in lines]
+    if as_json:
+        print_json(
+            {
+                "suite": suite,
+                "suite_version": settled.lines.suite_version,
+                "reference_version": settled.lines.reference_version,
+                "file": str(target),
+                "added": settled.added,
+                "changed": settled.changed,
+                "improved": settled.improved,
+                "proven": sum(line.proven for line in shown),
+                "lines": [_summary(line) for line in shown],
+            }
+        )
+        return
+    _show_lines(shown)
+    note(
+        f"version {settled.lines.reference_version}: {len(settled.added)} lines added, {len(settled.changed)} changed, "
+        f"{len(settled.improved)} of them with a better value; wrote {target}"
+    )
+
+
+def screen(
+    suite: Annotated[str, typer.Argument(metavar="SUITE", help="`memory-order` or `small-exact`.")],
+    graphs: Annotated[
+        str, typer.Option(metavar="TEXT", help="Only graphs whose name contains this, for trials.")
+    ] = "",
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Folder for the suite; a run goes on with what is there.")
+    ] = Path("screening"),
+    seconds: Annotated[
+        float, typer.Option(min=0.001, metavar="S", help="Most seconds of search on one graph.")
+    ] = 12.0,
+    evaluations: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Of each local search. Default: 200,000.")
+    ] = None,
+    workers: WorkersOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Search the zoo for the rows of a suite that is made by search (15 minutes of CPU time).
+
+    Example:
+
+    ```sh
+    opgym datasets screen memory-order --graphs mobilenet
+    ```
+
+    DIR gets SUITE.json with its rows and all candidates, SUITE.vN.json with the reference lines of the rows, and
+    orders.rows.jsonl with what was measured, which serves both suites.
+
+    --json prints {suite, version, rule, method, rows, tasks, controls, acceptance_rate, candidates,
+    against_best_of_three, file}; candidates has what was found of each graph, against_best_of_three is the mean over
+    rows of best known / best of XLA's three orders.
+    """
+    from ..datasets.reference import FOLDER
+    from ..errors import unknown_id
+    from ..runs.reference import published, settle
+    from ..runs.screening import RULES, candidates, method, suite_of
+    from ..runs.screening import screen as search
+    from .targets import require_folder
+
+    if suite not in RULES:
+        raise unknown_id("suite that is made by search", suite, list(RULES))
+    entries = [entry for entry in candidates() if graphs in entry.name]
+    if not entries:
+        raise typer.BadParameter(f"no candidate has {graphs!r} in its name", param_hint="--graphs")
+    require_folder(out, "--out")
+    with progress_bar("graphs") as progress:
+        lines = search(
+            entries,
+            out / "orders.rows.jsonl",
+            seconds=seconds,
+            evaluations=evaluations,
+            workers=workers or _cores(),
+            progress=progress,
+        )
+    made = _with_version(suite_of(suite, entries, lines, method(seconds, evaluations)))
+    made.save(out / f"{suite}.json")
+    accepted = {row.name for row in made.rows}
+    of_rows = [line for line in lines if line.problem in accepted]
+    settled = settle(made, of_rows, published(suite, FOLDER))
+    settled.lines.save(out / settled.lines.file_name)
+    document = _screened(made, of_rows, str(out / f"{suite}.json"))
+    if as_json:
+        print_json(document)
+        return
+    _show_lines(of_rows)
+    ratio = document["against_best_of_three"]
+    compared = "" if ratio is None else f"; best known / XLA's best of three: {ratio:.3f} on average"
+    print(
+        f"{document['rows']} rows ({document['tasks']} tasks) of {len(entries)} candidates: "
+        f"{document['acceptance_rate']:.1%} accepted{compared}"
+    )
+    note(f"wrote {out / f'{suite}.json'} and {out / settled.lines.file_name}")
+
+
+def _with_version(made: Suite) -> Suite:
+    """The suite with the version that its rows deserve: that of the published one, or the next."""
+    from .. import datasets
+
+    if made.name not in datasets.suite_names():
+        return made
+    known = datasets.suite(made.name)
+    same = tuple(known.rows) == tuple(made.rows)
+    return replace(made, suite_version=known.suite_version + (not same))
+
+
+def _screened(made: Suite, lines: list[Line], file: str) -> dict[str, Any]:
+    assert made.screening is not None
+    ratios = []
+    for line in lines:
+        of_three = line.heuristics["best-of-three"]
+        if line.best is not None and of_three:
+            ratios.append(line.best.value / of_three)
+    tasks = sum(row.role == "task" for row in made.rows)
+    return {
+        "suite": made.name,
+        "version": made.suite_version,
+        "rule": made.rule,
+        "rows": len(made.rows),
+        "tasks": tasks,
+        "controls": len(made.rows) - tasks,
+        "against_best_of_three": fmean(ratios) if ratios else None,
+        "file": file,
+        **made.screening.to_json(),
+    }
+
+
+def _summary(line: Line) -> dict[str, Any]:
+    row = line.row() | {"gap": line.gap}
+    if row["best"] is not None:
+        row["best"] = {key: value for key, value in row["best"].items() if key not in ("order", "device")}
+    return row
+
+
+def _show_lines(lines: list[Line]) -> None:
+    """Best known values; what stands beside them as multiples of them."""
+    if not lines:
+        return
+    grid = new_table(
+        {
+            "problem": "wrap",
+            "ops": "right",
+            "best known": "right",
+            "by": "left",
+            "heuristic": "right",
+            "annealing": "right",
+            "bound": "right",
+            "proven by": "wrap",
+        }
+    )
+    for line in lines:
+        best = None if line.best is None else line.best.value
+        annealed = line.annealing[max(line.annealing)] if line.annealing else None
+        grid.add_row(
+            line.problem,
+            f"{line.ops:,}",
+            "-" if best is None else f"{best:,.0f}",
+            "" if line.best is None else line.best.found_by,
+            *(_multiple(value, best) for value in (line.best_heuristic, annealed, line.bound)),
+            line.bound_by if line.proven else "",
+        )
+    show(grid)
+    note(
+        f"values in {', '.join(sorted({line.unit for line in lines}))}; the others as multiples of the best known"
+    )
+
+
+def _multiple(value: float | None, of: float | None) -> str:
+    return "-" if value is None or not of else f"{value / of:.3f}"
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
