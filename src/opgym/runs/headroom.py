@@ -22,7 +22,7 @@ from ..agents import Result, make
 from ..datasets import read
 from ..datasets.reference import BestKnown, Known
 from ..datasets.synthetic import SEEDS
-from ..errors import InvalidProblemError
+from ..errors import InvalidProblemError, InvalidSolutionError
 from ..graphs import Cluster
 from ..problems import Budget, Objective, PlacementProblem, SchedulingProblem
 from ..statistics import Interval, clustered_mean
@@ -238,11 +238,27 @@ def run(
         report(count, len(wanted))
     rows = [done[_identity(task.key)] for task in wanted]
     improved = sum(known.offer(Known.from_row(row["best"])) for row in rows)
+    for task in wanted:
+        _verify(task.problem(), known)
     return {
         "settings": asdict(settings),
         "tables": [_table(devices, rows, known) for devices in settings.devices],
         "improved": improved,
     }
+
+
+def _verify(problem: SchedulingProblem | PlacementProblem, known: BestKnown) -> None:
+    """Evaluates a best-known solution again: a stored value is a claim.
+
+    Raises:
+        InvalidSolutionError: The solution has another value.
+    """
+    entry = known.get(problem)
+    if entry is not None and (true := Known.of(problem, entry.solution, entry.found_by).value) != entry.value:
+        raise InvalidSolutionError(
+            f"the best-known solution of {entry.graph} on {entry.cluster or 'one device'} is worth {true}, "
+            f"not {entry.value}; correct or remove it"
+        )
 
 
 def _identity(key: Any) -> str:
