@@ -1,4 +1,5 @@
-"""Writes the pages of docs/ that come from docstrings (one per environment, and the solvers) and from the zoo.
+"""Writes the pages of docs/ that come from docstrings (one per environment, and the solvers), from the zoo, and from
+reference lines.
 
     python docs/generate.py
 
@@ -14,7 +15,8 @@ from pathlib import Path
 
 import opgym.agents
 from opgym.agents.registry import solver_class
-from opgym.datasets import zoo
+from opgym.datasets import suite, zoo
+from opgym.datasets.reference import lines
 from opgym.datasets.zoo.datasheet import croissant, families_table
 from opgym.datasets.zoo.manifest import MANIFEST
 from opgym.datasets.zoo.statistics import statistics
@@ -132,9 +134,55 @@ def _markdown(docstring: str) -> str:
     return "\n".join(lines)
 
 
+def memory_order_page() -> tuple[str, str]:
+    """File name and text of the reference lines of ``memory-order``, row by row."""
+    rows, known = suite("memory-order"), lines("memory-order")
+    assert rows.screening is not None
+    table, ratios = [], []
+    for row in rows.rows:
+        line = known[row.name]
+        of_three, best, heuristic = line.heuristics["best-of-three"], line.best, line.best_heuristic
+        assert best is not None
+        assert of_three is not None
+        assert heuristic is not None
+        ratios.append(best.value / of_three)
+        proof = line.bound_by if line.proven else f"open: at least {line.bound / best.value:.4f}"
+        table.append(
+            f"| `{row.graph}` | {row.part} | {line.ops:,} | {best.value:,.0f} | {best.found_by} | "
+            f"{heuristic / best.value:.3f} | {of_three / best.value:.3f} | {proof} |"
+        )
+    proven = sum(line.proven for line in known)
+    text = "\n".join(
+        (
+            "# The suite memory-order, row by row",
+            "",
+            f"Rule: {rows.rule}. {len(rows.rows)} of {len(rows.screening.candidates)} candidates are "
+            f"rows ({rows.screening.acceptance_rate:.1%}). Searched by {rows.screening.method}. Reference "
+            f"version {known.reference_version}, which may come from longer searches than the screening; the file says "
+            "of each value what found it, within which limits.",
+            "",
+            "Peaks are dynamic bytes; what stands beside them are multiples of the best known peak, and a bound that "
+            "equals it proves it. XLA's heuristic is the best of its three list schedules "
+            "([`best-of-three`](solvers.md)).",
+            "",
+            "| graph | part | ops | best known peak | by | best heuristic | XLA's best of three | optimum proven by |",
+            "|---|---|--:|--:|---|--:|--:|---|",
+            *table,
+            "",
+            f"Over the {len(ratios)} rows, the best known peak is {sum(ratios) / len(ratios):.3f} of XLA's best of "
+            f"three on average ({min(ratios):.3f} to {max(ratios):.3f}); {proven} optima are proven.",
+            "",
+            "`opgym datasets reference memory-order` measures it [again](datasets.md#reference-lines).",
+            "",
+        )
+    )
+    return "memory_order.md", NOTICE + text
+
+
 def pages() -> dict[str, str]:
     """Text of every generated page, by file name."""
-    return dict([*(environment_page(i) for i in ENTRY_POINTS), solvers_page(), zoo_page(), croissant_file()])
+    made = (solvers_page(), zoo_page(), croissant_file(), memory_order_page())
+    return dict([*(environment_page(i) for i in ENTRY_POINTS), *made])
 
 
 if __name__ == "__main__":

@@ -121,7 +121,7 @@ def screen(
     workers: WorkersOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Search the zoo for the rows of a suite that is made by search (15 minutes of CPU time).
+    """Search the zoo for the rows of a suite that is made by search (6 minutes of CPU time).
 
     Example:
 
