@@ -94,7 +94,7 @@ def test_a_better_value_known_before_counts(tiny):
     assert document["improved"] == 0
     before, after = (found["tables"][0]["lines"][-1] for found in (tiny[0], document))
     assert after["gains"] == before["gains"]
-    assert after["headroom"]["estimate"] > before["headroom"]["estimate"] + 0.02
+    assert after["headroom"]["estimate"] > before["headroom"]["estimate"] + 0.005  # of one graph in four
 
 
 def test_workers_change_nothing_and_rows_are_reused(tiny, tmp_path, monkeypatch):
