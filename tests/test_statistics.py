@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from opgym.statistics import Interval, clustered_mean
+from opgym.statistics import Interval, clustered_mean, kendall_tau
 
 
 def test_of_equal_values_the_interval_is_a_point():
@@ -58,3 +58,31 @@ def test_refuses_what_has_no_mean(values):
 def test_refuses_labels_of_another_length():
     with pytest.raises(ValueError, match="clusters"):
         clustered_mean([1.0, 2.0], [0])
+
+
+def test_tau_counts_pairs():
+    assert kendall_tau([1, 2, 3], [10, 20, 30]) == (1.0, 3)
+    assert kendall_tau([1, 2, 3], [30, 20, 10]) == (-1.0, 3)
+    assert kendall_tau([1, 2, 3, 4], [1, 2, 4, 3]) == (pytest.approx(4 / 6), 6)
+    assert kendall_tau([1, 1, 2], [1, 2, 3]) == (pytest.approx(2 / 3), 3)  # a tie in one of them
+
+
+def test_tau_leaves_out_pairs_that_differ_in_neither_list():
+    assert kendall_tau([100, 101, 200], [101, 100, 200], margin=0.02) == (1.0, 2)
+    assert kendall_tau([100, 101, 200], [103, 100, 200], margin=0.02) == (pytest.approx(1 / 3), 3)
+    assert kendall_tau([1, 1], [2, 2]) == (None, 0)
+    assert kendall_tau([5], [5]) == (None, 0)
+
+
+def test_tau_is_scipys_without_ties():
+    from scipy.stats import kendalltau
+
+    rng = np.random.default_rng(3)
+    a, b = rng.random(30) + 1, rng.random(30) + 1
+    assert kendall_tau(a, b)[0] == pytest.approx(kendalltau(a, b).statistic)
+
+
+@pytest.mark.parametrize(("first", "second"), [([1, 2], [1]), ([1, 0], [1, 2]), ([1, 2], [1, np.inf])])
+def test_tau_of_what_cannot_be_ranked(first, second):
+    with pytest.raises(ValueError, match=r"expected|positive"):
+        kendall_tau(first, second)

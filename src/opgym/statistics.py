@@ -82,3 +82,37 @@ def clustered_mean(
         rng=np.random.default_rng(seed),
     ).confidence_interval
     return Interval(estimate, float(found.low), float(found.high), len(totals))
+
+
+def kendall_tau(first: ArrayLike, second: ArrayLike, *, margin: float = 0.0) -> tuple[float | None, int]:
+    """How alike two lists of positive values rank the same things: Kendall's tau over the pairs that differ.
+
+    A pair that both lists order alike counts 1, one that they order differently -1, and one that is tied in one of
+    them 0; tau is the mean. It is left out where neither list sees a difference above the margin.
+
+    Args:
+        first: ``[things] float``.
+        second: ``[things] float``.
+        margin: Share of the smaller value that a difference has to exceed in one of the lists.
+
+    Returns:
+        Tau, ``None`` without pairs, and the number of pairs.
+
+    Raises:
+        ValueError: Lengths that differ, or a value that is not positive and finite.
+    """
+    a, b = np.asarray(first, np.float64), np.asarray(second, np.float64)
+    if a.ndim != 1 or a.shape != b.shape:
+        raise ValueError(f"values of shapes {a.shape} and {b.shape}; expected two lists of one length")
+    if not (np.isfinite(a).all() and np.isfinite(b).all() and (a > 0).all() and (b > 0).all()):
+        raise ValueError("a value is not positive and finite")
+    i, j = np.triu_indices(len(a), 1)
+
+    def differs(values: NDArray[Any]) -> NDArray[Any]:
+        distance: NDArray[Any] = np.abs(values[i] - values[j])
+        above: NDArray[Any] = distance > margin * np.minimum(values[i], values[j])
+        return above
+
+    counted = differs(a) | differs(b)
+    agreement = (np.sign(a[i] - a[j]) * np.sign(b[i] - b[j]))[counted]
+    return (float(agreement.mean()), len(agreement)) if len(agreement) else (None, 0)

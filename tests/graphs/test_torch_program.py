@@ -1,6 +1,7 @@
 """Recorded steps run again on real tensors, in any order: the graph knows every dependency that there is."""
 
 import copy
+import gc
 
 import numpy as np
 import pytest
@@ -148,6 +149,27 @@ def test_the_bytes_held_are_those_of_the_graph(module, example, monkeypatch):
         held_bytes.clear()
         program.run(order, given)
         assert max(held_bytes) - before == peak_of_order(graph, np.array(order))
+
+
+def test_memory_is_given_back_without_the_garbage_collector():
+    """An op that writes in place must leave nothing behind: its tensors are freed when their last reader is done."""
+    net, x = nn.Linear(4, 4), torch.randn(3, 4)
+    program = executable(net, x, optimizer="adam")
+    given = contents(program, net, x)
+    gc.collect()
+    gc.disable()
+    try:
+        outputs = program.run(range(program.graph.num_ops), given)
+        results = {t.data_ptr() for t in (*given.values(), *outputs.values())}
+        left = [
+            item
+            for item in gc.get_objects()
+            if isinstance(item, torch.UntypedStorage) and item.data_ptr() not in results
+        ]
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
+    assert not left
 
 
 def test_an_order_that_reads_what_is_not_there():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -134,16 +135,9 @@ class Program:
                 written[old] = _memory(int(self.graph.tensor_bytes[new]))
             held[new] = written[old]
 
-        def real(value: Any) -> Any:
-            if isinstance(value, View):
-                memory = written.get(value.tensor, held.get(value.tensor))
-                return value.of(memory) if memory is not None else value.shape_only()
-            if isinstance(value, (list, tuple)):
-                return type(value)(real(v) for v in value)
-            return value
-
+        memory = ChainMap(written, held)
         with torch.no_grad():
-            result = call.function(*real(call.args), **{k: real(v) for k, v in call.kwargs.items()})
+            result = call.function(*_real(call.args, memory), **_real(dict(call.kwargs), memory))
         if not call.results:
             return
         results = result if isinstance(result, (list, tuple)) else [result]
@@ -184,6 +178,21 @@ def _call(node: Node, index: Mapping[Version, int]) -> Call:
         tuple(View(index[v], v.layout) for v in node.writes[:fresh]),
         tuple((local[old], index[new]) for old, new in zip(local, node.writes[fresh:], strict=True)),
     )
+
+
+def _real(value: Any, memory: Mapping[int, torch.UntypedStorage]) -> Any:
+    """Arguments with real tensors in place of views.
+
+    Not a closure: one that calls itself is a cycle, and memory in it would live until the collector comes.
+    """
+    if isinstance(value, View):
+        storage = memory.get(value.tensor)
+        return value.of(storage) if storage is not None else value.shape_only()
+    if isinstance(value, (list, tuple)):
+        return type(value)(_real(v, memory) for v in value)
+    if isinstance(value, dict):
+        return {k: _real(v, memory) for k, v in value.items()}
+    return value
 
 
 def _memory(size: int) -> torch.UntypedStorage:

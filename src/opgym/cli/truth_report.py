@@ -1,0 +1,79 @@
+"""What ``opgym reproduce memory-truth`` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .console import new_table, show, stdout
+
+
+def show_memory_truth(document: Mapping[str, Any]) -> None:
+    """A table of networks and orders, one of torch's own steps, and what follows."""
+    runs = new_table(
+        {"network": "left", "order": "left", "simulated, MB": "right", "measured, MB": "right", "ratio": "right",
+         "above resident": "right", "peak at": "left"},
+        title="Peak memory of a training step, simulated and measured; ratio is measured over simulated",
+    )  # fmt: skip
+    for row in document["rows"]:
+        for line in row["orders"]:
+            runs.add_row(
+                row["network"],
+                line["order"],
+                _megabytes(line["simulated_bytes"]),
+                _megabytes(line["measured_bytes"]),
+                f"{line['ratio']:.4f}",
+                f"{line['step_ratio']:.4f}",
+                line["peak_kind"],
+            )
+    show(runs)
+    own = new_table(
+        {"network": "left", "ops": "right", "simulated, MB": "right", "by torch, MB": "right", "ratio": "right",
+         "above resident": "right", "tau": "right", "pairs": "right"},
+        title="Program order beside torch's own step; tau of the orders above",
+    )  # fmt: skip
+    for row in document["rows"]:
+        by_torch = row["by_torch"]
+        own.add_row(
+            row["network"],
+            str(row["ops"]),
+            _megabytes(row["orders"][0]["simulated_bytes"]),
+            _megabytes(by_torch["measured_bytes"]),
+            f"{by_torch['ratio']:.4f}",
+            f"{by_torch['step_ratio']:.4f}",
+            _tau(row["tau"]),
+            str(row["ranked_pairs"]),
+        )
+    show(own)
+    console = stdout()
+    for sentence in conclusions(document["summary"]):
+        console.print(sentence)
+
+
+def conclusions(summary: Mapping[str, Any]) -> list[str]:
+    """What the tables show, in sentences."""
+    errors = {key: _percent(summary[key]) for key in ("peaks", "steps", "without_workspaces", "by_torch")}
+    missed = summary["ranking_missed_by"]
+    return [
+        f"{summary['exact']} of {summary['runs']} peaks are right to the byte, "
+        f"{summary['exact_without_workspaces']} without the workspaces of kernels.",
+        f"The largest error of a peak is {errors['peaks']}: the bar of {100 * summary['tolerance']:.0f} % is "
+        f"{'met' if summary['peaks_met'] else 'missed'}. Above what is resident it is {errors['steps']}, without "
+        f"workspaces {errors['without_workspaces']}.",
+        f"{summary['ranked_pairs']} pairs of orders of {summary['ranked_networks']} networks differ; the least tau is "
+        f"{_tau(summary['least_tau'])}, without workspaces {_tau(summary['least_tau_without_workspaces'])}: the bar "
+        f"of {summary['min_tau']:.1f} is {'missed by ' + ', '.join(missed) if missed else 'met'}.",
+        f"Torch's own steps differ by at most {errors['by_torch']}.",
+    ]
+
+
+def _tau(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def _percent(error: Mapping[str, Any]) -> str:
+    return f"{100 * error['largest_error']:.2f} % ({error['where']})"
+
+
+def _megabytes(count: int) -> str:
+    return f"{count / 1e6:.3f}"
