@@ -274,7 +274,7 @@ def memory_truth(
     workers: WorkersOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare simulated peaks with bytes that torch really allocates, order by order (2 minutes of CPU time).
+    """Compare simulated peaks with bytes that torch really allocates, order by order (a minute of CPU time).
 
     Example:
 
