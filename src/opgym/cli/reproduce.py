@@ -305,6 +305,35 @@ def memory_truth(
         raise typer.Exit(1)
 
 
+@reproduce_app.command("ranking-robustness")
+def ranking_robustness(
+    quick: Annotated[bool, typer.Option("--quick", help="Rows of up to 4,000 ops.")] = False,
+    workers: WorkersOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Rank the heuristics on suite gdp under changed models, beside the default ones (MINUTES).
+
+    Example:
+
+    ```sh
+    opgym reproduce ranking-robustness --quick
+    ```
+
+    Launch overheads of 2 to 20 us, links of twice and half the bandwidth, kinds of ops that reach 50 to 100 % of the
+    roofline, and all four models of channels. Kendall's tau compares the order of the solvers with that under
+    the default model: once solved anew, and once with the placements of the default model.
+    """
+    from ..runs.robustness import run
+    from .truth_report import show_robustness
+
+    with _progress("rows") as progress:
+        document = run(quick=quick, workers=workers or _cores(), progress=progress)
+    if as_json:
+        print_json(document)
+    else:
+        show_robustness(document)
+
+
 def _percent(interval: dict[str, Any]) -> str:
     estimate, low, high = (100 * interval[key] for key in ("estimate", "low", "high"))
     return f"{estimate:.1f} [{low:.1f}, {high:.1f}]"

@@ -1,4 +1,4 @@
-"""What ``opgym reproduce memory-truth`` prints."""
+"""What ``opgym reproduce memory-truth`` and ``ranking-robustness`` print."""
 
 from __future__ import annotations
 
@@ -65,6 +65,32 @@ def conclusions(summary: Mapping[str, Any]) -> list[str]:
         f"of {summary['min_tau']:.1f} is {'missed by ' + ', '.join(missed) if missed else 'met'}.",
         f"Torch's own steps differ by at most {errors['by_torch']}.",
     ]
+
+
+def show_robustness(document: Mapping[str, Any]) -> None:
+    """A table of changes, for solvers that know the changed model and for placements of the default one."""
+    for how, title in (("solved", "solved anew"), ("kept", "placements of the default model")):
+        grid = new_table(
+            {"change": "left", "mean tau": "right", "apart": "right", "least": "right", "same winner": "right",
+             "mean loss": "right", "largest": "right"},
+            title=f"Order of heuristics on {len(document['rows'])} rows of {document['suite']}, {title}",
+        )  # fmt: skip
+        for line in document["changes"]:
+            if found := line[how]:
+                grid.add_row(
+                    line["change"],
+                    _tau(found["mean_tau"]),
+                    _tau(found["mean_tau_apart"]),
+                    _tau(found["least_tau"]),
+                    f"{100 * found['same_winner']:.0f} %",
+                    f"{100 * found['mean_loss']:.1f} %",
+                    f"{100 * found['largest_loss']:.1f} %",
+                )
+        show(grid)
+    stdout().print(
+        f"Apart: solvers that differ by more than {100 * document['margin']:.0f} %. Loss: the default model's "
+        "winner over the changed model's."
+    )
 
 
 def _tau(value: float | None) -> str:
