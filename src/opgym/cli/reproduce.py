@@ -311,7 +311,7 @@ def ranking_robustness(
     workers: WorkersOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Rank the heuristics on suite gdp under changed models, beside the default ones (MINUTES).
+    """Rank the heuristics on suite gdp under changed models, beside the default ones (80 s of CPU time).
 
     Example:
 
