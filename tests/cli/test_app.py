@@ -105,6 +105,11 @@ def test_errors_are_no_tracebacks_in_a_real_process(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+def hear_interrupts() -> None:
+    """A job in the background ignores interrupts, and so would its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.skipif(
     not Path("/proc/self/maps").exists(), reason="the system does not tell what a process loads"
 )
@@ -117,6 +122,7 @@ def test_interrupt_is_a_message_and_130(tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=hear_interrupts,
     )
     maps = Path(f"/proc/{running.pid}/maps")
     deadline = time.monotonic() + 30
