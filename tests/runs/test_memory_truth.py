@@ -1,6 +1,8 @@
 """``opgym reproduce memory-truth``: simulated peaks are what torch allocates, and a wrong simulation is found out."""
 
 import json
+import subprocess
+import sys
 from functools import partial
 
 import numpy as np
@@ -165,3 +167,12 @@ def test_a_missed_bar_is_an_error(tiny, monkeypatch):
     assert "further from the measured one" in result.stderr
     document = json.loads(result.stdout)
     assert [r["network"] for r in document["rows"]] == ["rnnlm"]
+
+
+def test_without_torch_it_says_what_to_install():
+    script = (
+        "import sys; sys.modules['torch'] = None; from opgym.runs.memory_truth import run; run(quick=True)"
+    )
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert found.returncode == 1
+    assert "MissingExtraError: memory-truth runs networks with the package torch" in found.stderr
