@@ -171,6 +171,16 @@ def test_without_memory_it_ends_with_a_bound():
     assert bounds == sorted(bounds)
 
 
+def test_a_budget_of_evaluations_ends_it_with_a_bound():
+    problem = SchedulingProblem(datasets.load("synthetic/er?n=150&seed=0"))
+    one, two = (agents.make("dp-order").solve(problem, Budget(evaluations=n)) for n in (200, 2_000))
+    assert one.evaluations <= 200
+    assert not two.proven_optimal
+    assert problem.lower_bound().value <= one.bound <= two.bound < two.outcome.value <= one.outcome.value
+    again = agents.make("dp-order").solve(problem, Budget(evaluations=2_000))
+    assert (again.bound, again.note, again.outcome) == (two.bound, two.note, two.outcome)
+
+
 def test_a_budget_of_seconds_ends_it_with_a_bound():
     problem = SchedulingProblem(datasets.load("synthetic/er?n=150&seed=0"))
     result = agents.make("dp-order").solve(problem, Budget(seconds=0.4))

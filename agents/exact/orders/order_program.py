@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -49,8 +50,9 @@ class DpOrder(SchedulingSolver):
     Starts from the best of the heuristics and a local search, which then takes turns with it: a better peak is a
     lower limit to ask for. Their evaluations count, as do those of the orders that the program finds. The limit just
     below the best peak comes first, then those between the bounds, with more effort from round to round. Ends with a
-    proof, or with a bound when memory or the budget is spent. Deterministic for a generator, but for where a budget
-    of seconds cuts it off. Graphs of more than 10,000 ops are not searched: the bound is that of the graph.
+    proof, or with a bound when memory or the budget is spent; where the budget limits evaluations alone, it looks at
+    no more sets than these times the ops. Deterministic for a generator, but for where a budget of seconds cuts it
+    off. Graphs of more than 10,000 ops are not searched: the bound is that of the graph.
 
     Attributes:
         max_bytes: Most memory for sets of ops from which the search failed.
@@ -77,8 +79,9 @@ class DpOrder(SchedulingSolver):
             local = _LocalSearch(problem, evaluator, seed_of(rng), order)
             local.run(self.evaluations)
             program = _core.OrderProgram(core_graph(problem.graph), local.order, lower, self.max_bytes)
-            while not (program.over or evaluator.exhausted):
-                if _run(program, evaluator, _TURN_WORK):
+            most_work = _most_work(problem, evaluator)
+            while not (program.over or evaluator.exhausted) and program.work < most_work:
+                if _run(program, evaluator, min(_TURN_WORK, most_work - program.work)):
                     local.start(program.best_order)
                 elif not program.over:
                     local.run(_TURN_EVALUATIONS)
@@ -86,6 +89,14 @@ class DpOrder(SchedulingSolver):
             lower, note = program.lower, f"{program.work} sets of ops looked at, or as much work"
         best = evaluator.best_outcome
         return Remark(note, best is not None and best.value <= lower, float(lower))
+
+
+def _most_work(problem: SchedulingProblem, evaluator: Evaluator[Order]) -> int:
+    """Sets to look at where only evaluations are limited: as many for each as it takes to evaluate an order."""
+    budget = evaluator.budget
+    if budget.evaluations is None or budget.seconds is not None:
+        return sys.maxsize
+    return budget.evaluations * len(problem.ops)
 
 
 def _run(program: _core.OrderProgram, evaluator: Evaluator[Order], work: int) -> bool:
