@@ -7,6 +7,7 @@ number in order of appearance, so that labels of different graphs can be compare
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,7 +72,8 @@ class Likeness:
     def kind_distance(self, other: Likeness) -> float:
         """Sum of the differences between shares of kinds: 0 for equal histograms, 2 for disjoint ones."""
         every = self.kinds.keys() | other.kinds.keys()
-        return sum(abs(self.kinds.get(kind, 0.0) - other.kinds.get(kind, 0.0)) for kind in every)
+        # Rounded once, so that it does not depend on the order in which a set is read.
+        return math.fsum(abs(self.kinds.get(kind, 0.0) - other.kinds.get(kind, 0.0)) for kind in every)
 
 
 def topology_hash(graph: Graph) -> str:

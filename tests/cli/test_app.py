@@ -105,9 +105,13 @@ def test_errors_are_no_tracebacks_in_a_real_process(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def hear_interrupts() -> None:
-    """A job in the background ignores interrupts, and so would its children."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+#: The same where this process ignores interrupts, as a job in the background does.
+HEARING = [
+    sys.executable,
+    "-c",
+    "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
+    "from opgym.cli import main; sys.exit(main())",
+]
 
 
 @pytest.mark.skipif(
@@ -117,12 +121,11 @@ def test_interrupt_is_a_message_and_130(tmp_path: Path) -> None:
     out = tmp_path / "solution.json"
     arguments = ["place", "example/rnn-train", "--solver", "annealing", "--seconds", "100", "--out", str(out)]
     running = subprocess.Popen(
-        [*PYTHON, *arguments],
+        [*HEARING, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        preexec_fn=hear_interrupts,
     )
     maps = Path(f"/proc/{running.pid}/maps")
     deadline = time.monotonic() + 30

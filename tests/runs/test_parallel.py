@@ -45,16 +45,13 @@ def test_no_tasks_and_no_workers():
         next(in_order(math.sqrt, [1.0], 0))
 
 
-def hear_interrupts():
-    """A job in the background ignores interrupts, and so would its children."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 def test_an_interrupt_while_workers_start_is_heard_by_the_parent_alone(tmp_path):
     script = tmp_path / "run.py"
     script.write_text(
+        "import signal\n"
         "from opgym.runs.parallel import in_order\n"
         "if __name__ == '__main__':\n"
+        "    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it\n"
         "    print('begin', flush=True)\n"
         "    try:\n"
         "        list(in_order(eval, ['__import__(\"time\").sleep(1)'] * 4, 2))\n"
@@ -67,7 +64,6 @@ def test_an_interrupt_while_workers_start_is_heard_by_the_parent_alone(tmp_path)
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        preexec_fn=hear_interrupts,
     )
     assert parent.stdout.readline() == "begin\n"
     time.sleep(0.08)
