@@ -199,7 +199,7 @@ def test_stops_at_the_lower_bound():
         ({"mutants": -1}, "mutants = -1"),
         ({"bias": 1.5}, "bias 1.5"),
         ({"bias": float("nan")}, "bias = nan"),
-        ({"populations": 50}, "expected|at most"),
+        ({"populations": 50}, r"\(49 x 2\) at most the 80 that are no elites"),
         ({"threads": 0}, "threads = 0"),
         ({"evaluations": 0}, "evaluations = 0"),
         ({"population": 2**31}, "population = 2147483648; expected a whole number, at most"),

@@ -15,7 +15,10 @@ DEFAULT_CLUSTER = "4xP100"
 
 ModelArgument = Annotated[
     str,
-    typer.Argument(metavar="MODEL", help="A file (ONNX, dnn-partitioning JSON, graph .npz) or a dataset id."),
+    typer.Argument(
+        metavar="MODEL",
+        help="A file (ONNX, HLO text, CostGraphDef text, dnn-partitioning JSON, graph .npz) or a dataset id.",
+    ),
 ]
 DimOption = Annotated[
     list[str] | None,
