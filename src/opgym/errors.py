@@ -36,6 +36,10 @@ class InvalidDatasetError(OpgymError, ValueError):
     """A manifest or a suite is damaged, or a definition of a dataset's graph breaks a rule."""
 
 
+class ExecutionFailedError(OpgymError, RuntimeError):
+    """Something that was to run for real did not, or did not end in time."""
+
+
 class UnknownIdError(OpgymError, KeyError):
     """An id (dataset, solver, profile, link) does not exist; the message suggests the nearest ones."""
 

@@ -305,6 +305,42 @@ def memory_truth(
         raise typer.Exit(1)
 
 
+@reproduce_app.command("step-time-truth")
+def step_time_truth(
+    quick: Annotated[bool, typer.Option("--quick", help="One network, and fewer repetitions.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare simulated step times with measured ones on two cores, placement by placement (3 minutes).
+
+    Example:
+
+    ```sh
+    opgym reproduce step-time-truth --quick
+    ```
+
+    Training steps of four small networks run on two processes, each bound to a core, under twenty placements each;
+    tensors move through shared memory. The simulator gets the time that each op took when one process ran the step,
+    and the link as it was measured. What every placement computes is compared with what one process computes. Nothing
+    else should run on the machine meanwhile. Needs torch (extra zoo), Linux and two cores.
+
+    The bar: Kendall's tau of at least 0.8 between simulated and measured times of a network's placements; a
+    network that misses it ends the command with an error (exit code 1).
+    """
+    from ..runs.step_time_truth import run
+
+    with _progress("networks") as progress:
+        document = run(quick=quick, progress=progress)
+    if as_json:
+        print_json(document)
+    else:
+        from .truth_report import show_step_time_truth
+
+        show_step_time_truth(document)
+    if missed := document["summary"]["ranking_missed_by"]:
+        complain(f"placements are ranked less alike than tau = 0.8: {', '.join(missed)}")
+        raise typer.Exit(1)
+
+
 @reproduce_app.command("ranking-robustness")
 def ranking_robustness(
     quick: Annotated[bool, typer.Option("--quick", help="Rows of up to 4,000 ops.")] = False,

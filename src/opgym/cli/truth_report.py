@@ -1,4 +1,4 @@
-"""What ``opgym reproduce memory-truth`` and ``ranking-robustness`` print."""
+"""What ``opgym reproduce memory-truth``, ``step-time-truth`` and ``ranking-robustness`` print."""
 
 from __future__ import annotations
 
@@ -67,6 +67,68 @@ def conclusions(summary: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def show_step_time_truth(document: Mapping[str, Any]) -> None:
+    """A table of placements, one of networks, and what follows."""
+    runs = new_table(
+        {"network": "left", "placement": "left", "simulated": "right", "default": "right", "measured": "right",
+         "fastest": "right", "measured / simulated": "right", "sends": "right", "MB sent": "right"},
+        title="Step time in ms on two cores; simulated with sends on the sender's core, and by the default model",
+    )  # fmt: skip
+    for row in document["rows"]:
+        for line in row["placements"]:
+            runs.add_row(
+                row["network"],
+                line["placement"],
+                *(_milliseconds(line[key]) for key in ("own_ns", "default_ns", "measured_ns", "fastest_ns")),
+                f"{line['measured_ns'] / line['own_ns']:.3f}",
+                str(line["sends"]),
+                f"{line['sent_bytes'] / 1e6:.1f}",
+            )
+    show(runs)
+    near = new_table(
+        {"network": "left", "ops": "right", "tau": "right", "apart": "right", "fastest": "right", "default": "right",
+         "median error": "right", "largest": "right", "by default": "right", "best by simulation": "left",
+         "speed-up simulated": "right", "measured": "right", "loss": "right"},
+        title="How near the simulation comes; errors are those of simulated over measured",
+    )  # fmt: skip
+    for row in document["rows"]:
+        own, default, best = row["own"], row["default"], row["best"]
+        near.add_row(
+            row["network"],
+            str(row["ops"]),
+            *(_tau(own[key]) for key in ("tau", "tau_apart", "tau_fastest")),
+            _tau(default["tau"]),
+            f"{100 * own['median_error']:.1f} %",
+            f"{100 * own['largest_error']:.1f} %",
+            f"{100 * default['median_error']:.1f} %",
+            best["placement"],
+            f"{best['simulated_speedup']:.2f}",
+            f"{best['measured_speedup']:.2f}",
+            f"{100 * best['loss']:.1f} %",
+        )
+    show(near)
+    console = stdout()
+    for sentence in step_time_conclusions(document):
+        console.print(sentence)
+
+
+def step_time_conclusions(document: Mapping[str, Any]) -> list[str]:
+    """What the tables show, in sentences."""
+    summary, machine = document["summary"], document["machine"]
+    missed = summary["ranking_missed_by"]
+    links = [row["link"] for row in document["rows"]]
+    copies, signals = (max(link[key] for link in links) / 1e3 for key in ("copy_ns", "signal_ns"))
+    return [
+        f"The least tau is {_tau(summary['least_tau'])}, by the default model {_tau(summary['least_tau_default'])}: "
+        f"the bar of {summary['min_tau']:.1f} is {'missed by ' + ', '.join(missed) if missed else 'met'}.",
+        f"The largest error of a step time is {_percent(summary)}.",
+        f"All {summary['runs']} placements compute what one process computes, to within "
+        f"{summary['largest_difference']:.1g} of the largest number of a tensor.",
+        f"Sending costs up to {copies:.1f} us and {min(link['bytes_per_second'] for link in links) / 1e9:.1f} GB/s, "
+        f"hearing of it {signals:.1f} us. Processor: {machine['processor']}; torch {machine['torch']}.",
+    ]
+
+
 def show_robustness(document: Mapping[str, Any]) -> None:
     """A table of changes, for solvers that know the changed model and for placements of the default one."""
     for how, title in (("solved", "solved anew"), ("kept", "placements of the default model")):
@@ -99,6 +161,10 @@ def _tau(value: float | None) -> str:
 
 def _percent(error: Mapping[str, Any]) -> str:
     return f"{100 * error['largest_error']:.2f} % ({error['where']})"
+
+
+def _milliseconds(time_ns: int) -> str:
+    return f"{time_ns / 1e6:.2f}"
 
 
 def _megabytes(count: int) -> str:

@@ -34,9 +34,9 @@ def in_order(work: Callable[[_Task], _Result], tasks: Sequence[_Task], workers: 
         yield from map(work, tasks)
         return
     # spawn: a fork would copy locks of threads that do not exist in the child.
-    pool = ProcessPoolExecutor(min(workers, len(tasks)), get_context("spawn"), _prepare_worker)
+    pool = ProcessPoolExecutor(min(workers, len(tasks)), get_context("spawn"), prepare_worker)
     try:
-        with _no_interrupts():
+        with no_interrupts():
             futures = [pool.submit(work, task) for task in tasks]
         for future in futures:
             yield future.result()
@@ -45,7 +45,7 @@ def in_order(work: Callable[[_Task], _Result], tasks: Sequence[_Task], workers: 
 
 
 @contextmanager
-def _no_interrupts() -> Iterator[None]:
+def no_interrupts() -> Iterator[None]:
     """Puts Ctrl-C off; processes that start meanwhile never hear of it, not even while they still import."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
@@ -57,7 +57,7 @@ def _no_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _prepare_worker() -> None:
+def prepare_worker() -> None:
     """Ctrl-C is for the parent, which then ends its workers; and none outlives a parent that was killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_follow_parent, daemon=True).start()
