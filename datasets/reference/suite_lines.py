@@ -12,7 +12,7 @@ import os
 import re
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cache
 from math import isfinite
 from pathlib import Path
@@ -27,7 +27,9 @@ from ...graphs.closed_json import Row, read_json
 from ...problems import Order, Placement, PlacementProblem, SchedulingProblem
 
 FORMAT = "opgym.reference_lines"
-VERSION = 1
+#: Version 1 had no ``brkga``; files of it stay as they are.
+VERSION = 2
+_READ_VERSIONS = (1, 2)
 #: Where the files are: ``<suite>.v<reference version>.json``.
 FOLDER = Path(__file__).with_name("by_suite")
 _MOST_LINES, _MOST_OPS, _MOST_VALUE = 100_000, 10_000_000, 2.0**63
@@ -147,6 +149,7 @@ class Line:
         heuristics: Value of each heuristic; ``None`` where it finds nothing feasible, or does not apply.
         annealing: Value of simulated annealing by its number of evaluations.
         best: The best known solution; ``None`` where nothing feasible is known.
+        brkga: Value of BRKGA, drawn uniformly, by its number of evaluations; empty where it was not run.
     """
 
     problem: str
@@ -158,6 +161,7 @@ class Line:
     heuristics: Mapping[str, float | None]
     annealing: Mapping[int, float | None]
     best: Best | None
+    brkga: Mapping[int, float | None] = field(default_factory=dict)
 
     @property
     def proven(self) -> bool:
@@ -184,7 +188,7 @@ class Line:
         tighter = measured if measured.bound > self.bound else self
         return Line(
             measured.problem, measured.fingerprint, measured.ops, measured.unit, tighter.bound, tighter.bound_by,
-            measured.heuristics, measured.annealing, best,
+            measured.heuristics, measured.annealing, best, measured.brkga,
         )  # fmt: skip
 
     def row(self) -> dict[str, Any]:
@@ -198,6 +202,7 @@ class Line:
             "bound_by": self.bound_by,
             "heuristics": dict(self.heuristics),
             "annealing": {str(count): value for count, value in self.annealing.items()},
+            "brkga": {str(count): value for count, value in self.brkga.items()},
             "best": None if self.best is None else self.best.row(),
             "proven": self.proven,
         }
@@ -209,15 +214,15 @@ class Line:
         Raises:
             InvalidDatasetError: It is no line, or contradicts itself.
         """
-        row = Row(value, where, InvalidDatasetError, [*(field.name for field in fields(cls)), "proven"])
+        required = {"proven", *(field.name for field in fields(cls))} - {"brkga"}
+        row = Row(value, where, InvalidDatasetError, sorted(required), ("brkga",))
         best = None if row.get("best") is None else Best.from_row(row.get("best"), f"{where}: best")
-        annealing = _values(row, "annealing")
-        if not all(re.fullmatch("[1-9][0-9]{0,17}", count) for count in annealing):
-            row.refuse("has an annealing whose keys are no numbers of evaluations")
+        annealing = _by_evaluations(row, "annealing")
+        brkga = {} if row.get("brkga") is None else _by_evaluations(row, "brkga")
         line = cls(
             row.text("problem"), row.text("fingerprint"), row.integer("ops", 1, _MOST_OPS), row.text("unit"),
             row.number("bound", 0, _MOST_VALUE), row.text("bound_by"), _values(row, "heuristics"),
-            {int(count): value for count, value in annealing.items()}, best,
+            annealing, best, brkga,
         )  # fmt: skip
         if row.flag("proven") != line.proven:
             row.refuse(f"has proven = {row.get('proven')!r}, and the bound says otherwise")
@@ -285,7 +290,7 @@ class Lines:
             InvalidDatasetError,
             ("format", "version", "suite", "suite_version", "reference_version", "lines"),
         )
-        if document.get("format") != FORMAT or document.get("version") != VERSION:
+        if document.get("format") != FORMAT or document.get("version") not in _READ_VERSIONS:
             document.refuse(
                 f"has format {document.get('format')!r:.60}, version {document.get('version')!r:.20}; "
                 f"expected {FORMAT!r}, version {VERSION}"
@@ -342,6 +347,13 @@ def _values(row: Row, key: str) -> dict[str, float | None]:
         if value is not None and not (number and isfinite(value) and 0 <= value <= _MOST_VALUE):
             row.refuse(f"has {key} with {value!r:.40}; expected a value or null")
     return {name: None if value is None else float(value) for name, value in values.items()}
+
+
+def _by_evaluations(row: Row, key: str) -> dict[int, float | None]:
+    values = _values(row, key)
+    if not all(re.fullmatch("[1-9][0-9]{0,17}", count) for count in values):
+        row.refuse(f"has {key} whose keys are no numbers of evaluations")
+    return {int(count): value for count, value in values.items()}
 
 
 def _packed(values: NDArray[np.int32]) -> str:

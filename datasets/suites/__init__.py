@@ -11,8 +11,9 @@ from functools import cache
 from pathlib import Path
 
 from ...errors import unknown_id
+from .generated import Generated
 from .hold_out import Protocol
-from .problem_list import Row, Suite
+from .problem_list import POPULATIONS, Row, Suite
 from .screening import Candidate, Screening
 
 #: Where the files are; each is named after what it holds.
@@ -20,9 +21,11 @@ FOLDER = Path(__file__).parent
 SUITES, PROTOCOLS = FOLDER / "lists", FOLDER / "protocols"
 
 __all__ = [
+    "POPULATIONS",
     "PROTOCOLS",
     "SUITES",
     "Candidate",
+    "Generated",
     "Protocol",
     "Row",
     "Screening",

@@ -17,14 +17,20 @@ from ...graphs.atomic import write_text
 from ...graphs.closed_json import Row as JsonRow
 from ...graphs.closed_json import read_json
 from ...problems import Objective, PlacementProblem, SchedulingProblem
+from ..synthetic import PREFIX as SYNTHETIC
 from ..zoo.splits import SPLITS
+from .generated import Generated
 from .screening import Screening
 
 FORMAT = "opgym.suite"
-VERSION = 1
+#: Version 1 had no ``generated``, and a value of the best heuristic of every candidate.
+VERSION = 2
+_READ_VERSIONS = (1, 2)
 #: Whether a row leaves something to gain: a ``task`` does, a ``control`` does not, ``unscreened`` was not looked at.
 ROLES = ("task", "control", "unscreened")
-_MOST_ROWS, _MOST_BYTES = 100_000, 2**62
+#: Where the graph of a row is from; results on the two are not averaged.
+POPULATIONS = ("synthetic", "real")
+_MOST_ROWS, _MOST_RULES, _MOST_BYTES = 100_000, 100, 2**62
 
 
 @dataclass(frozen=True)
@@ -57,6 +63,11 @@ class Row:
         """Unique within its suite."""
         cap = "" if self.capacity_bytes is None else f" capped at {self.capacity_bytes} bytes"
         return f"{self.graph} on {self.cluster or 'one device'}{cap}: {self.objective}"
+
+    @property
+    def population(self) -> str:
+        """``"synthetic"`` where the graph was drawn, ``"real"`` otherwise."""
+        return POPULATIONS[not self.graph.startswith(SYNTHETIC)]
 
     def problem(self) -> PlacementProblem | SchedulingProblem:
         """Loads the graph and poses the problem.
@@ -151,7 +162,8 @@ class Suite:
         summary: What it is for, one line.
         rule: How its rows were chosen.
         rows: The problems.
-        screening: What was looked at, where rows were chosen by search.
+        screening: What was looked at, where rows were chosen or marked by search.
+        generated: Graphs for training and validation by rule, too many to be rows.
     """
 
     name: str
@@ -160,10 +172,11 @@ class Suite:
     rule: str
     rows: Sequence[Row]
     screening: Screening | None = None
+    generated: Sequence[Generated] = ()
 
-    def part(self, part: str) -> list[Row]:
-        """The rows of ``"train"``, ``"validation"`` or ``"test"``."""
-        return [row for row in self.rows if row.part == part]
+    def part(self, part: str, population: str | None = None) -> list[Row]:
+        """The rows of ``"train"``, ``"validation"`` or ``"test"``, of one of ``POPULATIONS`` or of both."""
+        return [row for row in self.rows if row.part == part and population in (None, row.population)]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the suite atomically, one row and one candidate a line.
@@ -187,6 +200,8 @@ class Suite:
                 json.dumps(row, separators=(",", ":")) for row in screened.pop("candidates")
             )
             text += f', "screening": {json.dumps(screened)[:-1]}, "candidates": [\n{candidates}\n]}}'
+        if self.generated:
+            text += f', "generated": {json.dumps([rule.to_json() for rule in self.generated])}'
         write_text(path, text + "}\n")
 
     @classmethod
@@ -201,9 +216,9 @@ class Suite:
             f"{path}:",
             InvalidDatasetError,
             ("format", "version", "name", "suite_version", "summary", "rule", "rows"),
-            ("screening",),
+            ("screening", "generated"),
         )
-        if document.get("format") != FORMAT or document.get("version") != VERSION:
+        if document.get("format") != FORMAT or document.get("version") not in _READ_VERSIONS:
             document.refuse(
                 f"has format {document.get('format')!r:.60}, version {document.get('version')!r:.20}; "
                 f"expected {FORMAT!r}, version {VERSION}"
@@ -218,8 +233,9 @@ class Suite:
         if document.get("screening") is not None:
             screening = Screening.from_json(document.get("screening"), f"{path}: screening")
             accepted = {c.graph: c.fingerprint for c in screening.candidates if c.accepted}
-            if {row.graph: row.fingerprint for row in rows} != accepted:
-                document.refuse("has other rows than its screening accepts")
+            if {row.graph: row.fingerprint for row in rows if row.role != "unscreened"} != accepted:
+                document.refuse("has other screened rows than its screening accepts")
+        rules = () if document.get("generated") is None else document.rows("generated", _MOST_RULES)
         return cls(
             document.text("name"),
             document.integer("suite_version", 1, 2**31),
@@ -227,4 +243,5 @@ class Suite:
             document.text("rule"),
             tuple(rows),
             screening,
+            tuple(Generated.from_json(rule, f"{path}: generated {i}") for i, rule in enumerate(rules)),
         )

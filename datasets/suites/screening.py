@@ -20,7 +20,7 @@ class Candidate:
         graph: Its id.
         fingerprint: Of the graph.
         ops: Ops to decide on.
-        best_heuristic: Value of the best heuristic.
+        best_heuristic: Value of the best heuristic; ``None`` where no heuristic finds anything feasible.
         best_known: Best value that anything found, heuristics among them.
         found_by: What found it.
         bound: A value that nothing beats.
@@ -31,7 +31,7 @@ class Candidate:
     graph: str
     fingerprint: str
     ops: int
-    best_heuristic: float
+    best_heuristic: float | None
     best_known: float
     found_by: str
     bound: float
@@ -44,8 +44,13 @@ class Candidate:
         return self.best_known <= self.bound
 
     @property
-    def gap(self) -> float:
-        """By how much the best heuristic is above the best known value, as a share of the latter."""
+    def gap(self) -> float | None:
+        """By how much the best heuristic is above the best known value, as a share of the latter.
+
+        ``None`` where no heuristic finds anything feasible.
+        """
+        if self.best_heuristic is None:
+            return None
         return self.best_heuristic / self.best_known - 1 if self.best_known else 0.0
 
     @classmethod
@@ -56,9 +61,10 @@ class Candidate:
             InvalidDatasetError: It is none.
         """
         row = Row(value, where, InvalidDatasetError, [field.name for field in fields(cls)])
+        none = row.get("best_heuristic") is None
         return cls(
             row.text("graph"), row.text("fingerprint"), row.integer("ops", 1, 2**31),
-            row.number("best_heuristic", 0, _MOST_VALUE), row.number("best_known", 0, _MOST_VALUE),
+            None if none else row.number("best_heuristic", 0, _MOST_VALUE), row.number("best_known", 0, _MOST_VALUE),
             row.text("found_by"), row.number("bound", 0, _MOST_VALUE), row.text("bound_by"), row.flag("accepted"),
         )  # fmt: skip
 

@@ -190,7 +190,7 @@ def test_files_that_are_refused(tmp_path: Path) -> None:
     Lines("s", 1, 1, {"a problem": line()}).save(tmp_path / "s.v1.json")
     document = json.loads((tmp_path / "s.v1.json").read_text())
     for change, words in (
-        ({"version": 2}, "version 2; expected 'opgym.reference_lines'"),
+        ({"version": 3}, "version 3; expected 'opgym.reference_lines'"),
         ({"lines": document["lines"] * 2}, "has a problem twice"),
         ({"reference_version": 0}, "has reference_version = 0"),
         ({"more": 0}, "unknown keys 'more'"),

@@ -303,7 +303,7 @@ def test_documents_that_are_refused(tmp_path: Path) -> None:
     SUITE.save(tmp_path / "s.json")
     PROTOCOL.save(tmp_path / "p.json")
     for name, change, words in (
-        ("s", {"version": 2}, "version 2; expected 'opgym.suite'"),
+        ("s", {"version": 3}, "version 3; expected 'opgym.suite'"),
         ("s", {"rows": [asdict(ROWS[0])] * 2}, "has one problem twice"),
         ("p", {"format": "opgym.suite"}, "expected 'opgym.protocol'"),
         ("p", {"train": ["c", "d"]}, "trains on a graph that is held out"),

@@ -35,7 +35,8 @@ def reference(
         typer.Option(
             min=1,
             metavar="N",
-            help="Of each search for the best-known value. Default: 200,000 for orders, 50,000 for placements.",
+            help="Of each search for the best-known value. Default: 200,000 for orders, 50,000 for placements, other "
+            "numbers for `regal-*`.",
         ),
     ] = None,
     seconds_per_row: Annotated[
@@ -67,6 +68,7 @@ def reference(
     from .. import datasets
     from ..datasets.reference import FOLDER
     from ..runs.reference import Task, lines_of, published, settle
+    from ..runs.regal_suites import SETTINGS, reference_task
     from .targets import require_folder
 
     found = datasets.suite(suite)
@@ -75,7 +77,12 @@ def reference(
         raise typer.BadParameter(f"no row of {suite} has {rows!r} in its name", param_hint="--rows")
     require_folder(out, "--out")
     base = published(suite, FOLDER, out)
-    tasks = [Task(row, evaluations, seconds_per_row) for row in chosen]
+    tasks = [
+        reference_task(row, evaluations, seconds_per_row)
+        if suite in SETTINGS
+        else Task(row, evaluations, seconds_per_row)
+        for row in chosen
+    ]
     with progress_bar("rows") as progress:
         lines = lines_of(tasks, out / f"{suite}.rows.jsonl", workers or _cores(), progress)
     settled = settle(found, lines, base)
@@ -105,7 +112,9 @@ def reference(
 
 
 def screen(
-    suite: Annotated[str, typer.Argument(metavar="SUITE", help="`memory-order` or `small-exact`.")],
+    suite: Annotated[
+        str, typer.Argument(metavar="SUITE", help="`memory-order`, `small-exact` or one of `regal-*`.")
+    ],
     graphs: Annotated[
         str, typer.Option(metavar="TEXT", help="Only graphs whose name contains this, for trials.")
     ] = "",
@@ -113,15 +122,23 @@ def screen(
         Path, typer.Option(metavar="DIR", help="Folder for the suite; a run goes on with what is there.")
     ] = Path("screening"),
     seconds: Annotated[
-        float, typer.Option(min=0.001, metavar="S", help="Most seconds of search on one graph.")
-    ] = 12.0,
+        float | None,
+        typer.Option(
+            min=0.001,
+            metavar="S",
+            help="Most seconds of search on one graph. Default: 12; none for `regal-*`.",
+        ),
+    ] = None,
     evaluations: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Of each local search. Default: 200,000.")
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Of each search. Default: 200,000; 20,000 of BRKGA for `regal-*`."
+        ),
     ] = None,
     workers: WorkersOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Search the zoo for the rows of a suite that is made by search (6 minutes of CPU time).
+    """Search for the rows of a suite that is made by search, or mark them (at most 6 minutes of CPU time).
 
     Example:
 
@@ -129,22 +146,31 @@ def screen(
     opgym datasets screen memory-order --graphs mobilenet
     ```
 
-    DIR gets SUITE.json with its rows and all candidates, SUITE.vN.json with the reference lines of the rows, and
-    orders.rows.jsonl with what was measured, which serves both suites.
+    DIR gets SUITE.json with its rows and all candidates, and a file of what was measured: orders.rows.jsonl, which
+    serves `memory-order` and `small-exact`, or SUITE.screened.jsonl. For the former two it also gets SUITE.vN.json,
+    the reference lines of the rows; those of `regal-*` are measured by `opgym datasets reference`.
 
     --json prints {suite, version, rule, method, rows, tasks, controls, acceptance_rate, candidates,
     against_best_of_three, file}; candidates has what was found of each graph, against_best_of_three is the mean over
-    rows of best known / best of XLA's three orders.
+    rows of best known / best of XLA's three orders (null for `regal-*`).
     """
     from ..datasets.reference import FOLDER
     from ..errors import unknown_id
     from ..runs.reference import published, settle
-    from ..runs.screening import RULES, candidates, method, suite_of
+    from ..runs.regal_suites import SETTINGS
+    from ..runs.screening import RULES, SECONDS, candidates, method, suite_of
     from ..runs.screening import screen as search
     from .targets import require_folder
 
+    if suite in SETTINGS:
+        if seconds is not None:
+            raise typer.BadParameter(f"the rows of {suite} do not depend on a clock", param_hint="--seconds")
+        require_folder(out, "--out")
+        _screen_regal(suite, graphs, out, evaluations, workers or _cores(), as_json)
+        return
     if suite not in RULES:
-        raise unknown_id("suite that is made by search", suite, list(RULES))
+        raise unknown_id("suite that is made by search", suite, [*RULES, *SETTINGS])
+    seconds = SECONDS if seconds is None else seconds
     entries = [entry for entry in candidates() if graphs in entry.name]
     if not entries:
         raise typer.BadParameter(f"no candidate has {graphs!r} in its name", param_hint="--graphs")
@@ -176,6 +202,46 @@ def screen(
         f"{document['acceptance_rate']:.1%} accepted{compared}"
     )
     note(f"wrote {out / f'{suite}.json'} and {out / settled.lines.file_name}")
+
+
+def _screen_regal(
+    suite: str, graphs: str, out: Path, evaluations: int | None, workers: int, as_json: bool
+) -> None:
+    from ..datasets.suites import POPULATIONS
+    from ..runs.regal_suites import EVALUATIONS, method, suite_of, tasks
+    from ..runs.regal_suites import screen as search
+
+    count = evaluations or EVALUATIONS
+    chosen = [task for task in tasks(suite, count) if graphs in task.graph]
+    if not chosen:
+        raise typer.BadParameter(f"no candidate has {graphs!r} in its name", param_hint="--graphs")
+    with progress_bar("graphs") as progress:
+        found = search(chosen, out / f"{suite}.screened.jsonl", workers=workers, progress=progress)
+    made = _with_version(suite_of(suite, found, method(suite, count)))
+    made.save(out / f"{suite}.json")
+    if as_json:
+        print_json(_screened(made, [], str(out / f"{suite}.json")))
+        return
+    grid = new_table(
+        {"part": "left", "graphs": "left", "rows": "right", "tasks": "right", "controls": "right"}
+    )
+    for part in ("test", "train", "validation"):
+        for population in POPULATIONS:
+            rows = made.part(part, population)
+            roles = [sum(row.role == role for row in rows) for role in ("task", "control")]
+            if rows:
+                grid.add_row(
+                    part, population, f"{len(rows):,}", *(str(role) if any(roles) else "" for role in roles)
+                )
+    show(grid)
+    assert made.screening is not None
+    marked = len(made.screening.candidates)
+    tasks_of = sum(row.role == "task" for row in made.rows)
+    print(
+        f"{marked} of {marked} candidates are rows, {tasks_of} of them tasks"
+        + (f" ({tasks_of / marked:.1%})" if marked else "")
+    )
+    note(f"wrote {out / f'{suite}.json'}")
 
 
 def _with_version(made: Suite) -> Suite:

@@ -74,11 +74,17 @@ class Task:
         row: The row.
         evaluations: Of each search; ``None``: as many as its type of problem gets.
         seconds: Most wall time of all searches of the row; ``None``: no limit.
+        annealer: Solver of the columns of annealing; ``None``: that of its type of problem.
+        brkga: Evaluations of BRKGA that have a column of their own.
+        searches: What searches for the best-known value; ``None``: :func:`searches` of its type of problem.
     """
 
     row: Row
     evaluations: int | None = None
     seconds: float | None = None
+    annealer: str | None = None
+    brkga: tuple[int, ...] = ()
+    searches: tuple[Search, ...] | None = None
 
     @property
     def key(self) -> dict[str, Any]:
@@ -86,6 +92,13 @@ class Task:
         key = {"version": ROW_VERSION, **asdict(self)}
         for what in ("part", "role"):  # they decide nothing about the problem
             del key["row"][what]
+        for what in (
+            "annealer",
+            "brkga",
+            "searches",
+        ):  # rows of tasks without them were stored before they existed
+            if not key[what]:
+                del key[what]
         return key
 
 
@@ -114,13 +127,17 @@ def measure(task: Task) -> dict[str, Any]:
     for name in heuristic_names(type(problem)):
         result = _solve(problem, Search(name), None)
         heuristics[name] = None if result is None else offer(result, result.evaluations, None)
-    annealer = "order-annealing" if isinstance(problem, SchedulingProblem) else "annealing"
+    annealer = task.annealer or ("order-annealing" if isinstance(problem, SchedulingProblem) else "annealing")
     annealing: dict[int, float | None] = {}
     for count in ANNEALING:
         result = _solve(problem, Search(annealer, count), None)
         annealing[count] = None if result is None else offer(result, count, None)
+    brkga: dict[int, float | None] = {}
+    for count in task.brkga:
+        result = _solve(problem, Search("brkga", count), None)
+        brkga[count] = None if result is None else offer(result, count, None)
     until = None if task.seconds is None else time.perf_counter() + task.seconds
-    todo = searches(problem, task.evaluations)
+    todo = searches(problem, task.evaluations) if task.searches is None else task.searches
     for position, search in enumerate(todo):
         if best is not None and best.value <= value:
             break  # proven: nothing is left to find
@@ -135,7 +152,7 @@ def measure(task: Task) -> dict[str, Any]:
     ops = len(problem.ops) if isinstance(problem, SchedulingProblem) else problem.graph.num_ops
     unit = problem.unit if isinstance(problem, SchedulingProblem) else bound.unit
     line = Line(
-        task.row.name, task.row.fingerprint, ops, unit, value, proved_by, heuristics, annealing, best
+        task.row.name, task.row.fingerprint, ops, unit, value, proved_by, heuristics, annealing, best, brkga
     )  # fmt: skip
     if best is not None and best.value < value:
         raise InvalidDatasetError(
