@@ -17,10 +17,11 @@ _WORDS = 1000
 
 def workloads() -> dict[str, Workload]:
     """A randomly wired convolutional net, a recurrent one over six steps, experts side by side, two towers."""
+    wirings = [watts_strogatz(12, 4, 0.5, seed) for seed in (9, 10)]
     found = [
-        Workload("randwire", partial(RandWire, [watts_strogatz(16, 4, 0.5, 9)], 96, 100),
-                 (reals(8, 3, 80, 80),), (ids(100, 8),), "sgd"),
-        Workload("rnnlm-2l", partial(LSTMLanguageModel, 2, 256, _WORDS),
+        Workload("randwire", partial(RandWire, wirings, 64, 100),
+                 (reals(16, 3, 64, 64),), (ids(100, 16),), "sgd"),
+        Workload("rnnlm-2l", partial(LSTMLanguageModel, 2, 384, _WORDS),
                  (ids(_WORDS, 64, 6),), (ids(_WORDS, 64, 6),), "sgd"),
         Workload("moe-4l", partial(_experts, 4, 192, 4),
                  (ids(_WORDS, 4, 64),), (ids(_WORDS, 4, 64),), "sgd"),

@@ -32,6 +32,8 @@ MARGIN = 0.02
 TOLERANCE = 1e-4
 #: Every round runs every placement, so that slow changes of the machine meet all alike.
 ROUNDS, REPETITIONS, PROFILED, WARM = 5, 4, 12, 3
+#: Where an op takes so long, the interpreter between ops matters little.
+LONG_NS = 50_000
 #: With ``quick``.
 QUICK_NETWORKS, QUICK_ROUNDS = ("randwire",), 3
 
@@ -61,9 +63,11 @@ def measure(name: str, *, rounds: int = ROUNDS, patience_s: float = 120.0) -> di
 
     Returns:
         The row: ``network``, ``ops`` (those that run), ``profiled_ns`` (sum of the ops' times), ``median_op_ns``,
-        ``link`` (``copy_ns``, ``bytes_per_second``, ``signal_ns``), ``placements``, ``largest_difference`` (of a
-        result from that of one process, as a share of the largest number of its tensor), ``own`` and ``default``
-        (how near the two simulations come, see :func:`_nearness`), ``best``.
+        ``share_of_long_ops`` (of that sum: ops that take :data:`LONG_NS` and more), ``contention`` (by what share ops
+        take longer when both processes run the whole step at the same time), ``link`` (``copy_ns``,
+        ``bytes_per_second``, ``signal_ns``), ``placements``, ``largest_difference`` (of a result from that of one
+        process, as a share of the largest number of its tensor), ``own`` and ``default`` (how near the two
+        simulations come, see :func:`_nearness`), ``best`` (see :func:`_best`).
 
         Each of ``placements``: ``placement``, ``own_ns`` (simulated with sends on the sender's core), ``default_ns``
         (by the default model of channels), ``measured_ns`` (median), ``fastest_ns``, ``sends``, ``sent_bytes``,
@@ -80,7 +84,7 @@ def measure(name: str, *, rounds: int = ROUNDS, patience_s: float = 120.0) -> di
     graph = task.graph
     with Pair(task, cores, patience_s=patience_s) as pair:
         link = pair.link()
-        cost_ns = _profile(pair, graph, link)
+        cost_ns, contention = _profile(pair, graph, link)
         cluster = Cluster.uniform([PROFILES["CPU"]] * 2, link.link, name="two processes")
         problem = PlacementProblem(graph, cluster, costs=TableCost({"cpu": cost_ns}))
         runs = [
@@ -103,6 +107,8 @@ def measure(name: str, *, rounds: int = ROUNDS, patience_s: float = 120.0) -> di
         "ops": int(works.sum()),
         "profiled_ns": int(cost_ns.sum()),
         "median_op_ns": int(np.median(cost_ns[works])),
+        "share_of_long_ops": float(cost_ns[cost_ns >= LONG_NS].sum() / cost_ns.sum()),
+        "contention": contention,
         "link": {
             "copy_ns": link.copy_ns,
             "bytes_per_second": link.bytes_per_second,
@@ -116,21 +122,29 @@ def measure(name: str, *, rounds: int = ROUNDS, patience_s: float = 120.0) -> di
     }
 
 
-def _profile(pair: Pair, graph: Graph, link: LinkTimes) -> NDArray[np.int64]:
-    """Median time of each op while one process runs the step in program order, ``[ops]`` ns; 0 for variables."""
+def _profile(pair: Pair, graph: Graph, link: LinkTimes) -> tuple[NDArray[np.int64], float]:
+    """Times of ops while one process runs the step in program order.
+
+    Returns:
+        Median time of each op, ``[ops]`` ns (0 for variables); and by what share the step takes longer when both
+        processes run it, each for itself, at the same time.
+    """
     from .two_processes import plan_step
 
     cluster = Cluster.uniform([PROFILES["CPU"]] * 2, link.link)
     unit = PlacementProblem(graph, cluster, costs=TableCost({"cpu": np.ones(graph.num_ops, np.int64)}))
-    alone = plan_step(unit, Placement(np.zeros(graph.num_ops, np.uint8), program_order(graph)), link)
-    plans = alone, replace(alone, actions=alone.actions[::-1])
+    first = plan_step(unit, Placement(np.zeros(graph.num_ops, np.uint8), program_order(graph)), link)
+    actions = first.actions[0]
+    second, both = replace(first, actions=((), actions)), replace(first, actions=(actions, actions))
     found = []
-    for device, plan in enumerate(plans):
+    for device, plan in enumerate((first, second)):
         pair.alone(plan, device, WARM)
         found.append(pair.alone(plan, device, PROFILED))
+    alone = np.concatenate(found)
+    together = pair.steps(both, PROFILED).ops_ns
     cost_ns = np.zeros(graph.num_ops, np.int64)
-    cost_ns[[action.op for action in alone.actions[0]]] = np.median(np.concatenate(found), axis=0)
-    return cost_ns
+    cost_ns[[action.op for action in actions]] = np.median(alone, axis=0)
+    return cost_ns, float(np.median(together) / np.median(alone.sum(1)) - 1)
 
 
 def _largest_difference(pair: Pair, task: Task, runs: Sequence[_Measured]) -> float:
@@ -275,6 +289,7 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "largest_error": worst["own"]["largest_error"],
         "where": f"{worst['network']}, {worst['own']['where']}",
         "largest_difference": max(row["largest_difference"] for row in rows),
+        "largest_contention": max(row["contention"] for row in rows),
         "min_tau": MIN_TAU,
         "ranking_missed_by": [name for name, tau in taus.items() if tau < MIN_TAU],
     }

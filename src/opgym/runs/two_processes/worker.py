@@ -27,6 +27,8 @@ from .task import Task
 ALIGNMENT = 64
 #: After which the receiver of a measured block is surely waiting for it.
 _PAUSE_NS = 20_000
+#: Measured blocks are spread over so much, more than caches hold: a step comes back to a place only in the next step.
+_REGION_BYTES = 64 * 2**20
 
 
 @dataclass(frozen=True)
@@ -106,9 +108,14 @@ class _Worker:
             ``[sizes, repetitions, 2] int64`` ns.
         """
         clock = np.zeros((len(sizes), repetitions, 2), np.int64)
+        region = self._block(0, min(self.memory.size, _REGION_BYTES))
+        region.zero_()  # pages exist from here on
         for i, size in enumerate(sizes):
-            slot, block = self._block(0, size), torch.ones(size, dtype=torch.uint8)
+            block = torch.empty(size, dtype=torch.uint8)
             for j in range(repetitions):
+                start = j * (len(region) - size) // repetitions // ALIGNMENT * ALIGNMENT
+                slot = self._block(start, size)
+                block.fill_(j)  # what is sent has just been written
                 self._meet()
                 if self.seat.device == 0:
                     begin = time.perf_counter_ns() + _PAUSE_NS
