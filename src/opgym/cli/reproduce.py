@@ -370,6 +370,61 @@ def ranking_robustness(
         show_robustness(document)
 
 
+@reproduce_app.command("regal-headroom")
+def regal_headroom(as_json: JsonOption = False) -> None:
+    """Tell what BRKGA, annealing and heuristics leave on the tests of the `regal-*` suites, by stored reference lines.
+
+    Example:
+
+    ```sh
+    opgym reproduce regal-headroom
+    ```
+
+    Left is 1 - best known / value, its mean over rows with a 95 % interval of a bootstrap that draws whole graphs, and
+    whole families of real ones. `opgym datasets reference SUITE` recomputes the lines.
+
+    --json prints a list of {suite, suite_version, reference_version, tables}.
+    """
+    from ..runs.regal_lines import report_all
+    from .regal_report import show_regal
+
+    documents = report_all()
+    if as_json:
+        print_json(documents)
+    else:
+        show_regal(documents)
+
+
+@reproduce_app.command("regal-cap")
+def regal_cap(
+    graphs: Annotated[int, typer.Option(min=1, metavar="N", help="Validation graphs.")] = 24,
+    workers: WorkersOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Tell what BRKGA leaves of step time with more or less memory, on validation graphs (100 s of CPU time).
+
+    Example:
+
+    ```sh
+    opgym reproduce regal-cap --graphs 4
+    ```
+
+    Memory is a multiple of the peak that BRKGA finds with 5,000 evaluations where it has no limit. `regal-time` has
+    the multiple with the most to gain at which BRKGA still finds something that fits, in nearly all runs.
+
+    --json prints a list of {factor, graphs, runs, feasible, left, heuristic_feasible}.
+    """
+    from ..runs.regal_cap import run
+    from .regal_report import show_cap
+
+    with _progress("graphs") as progress:
+        lines = run(graphs, workers or _cores(), progress)
+    if as_json:
+        print_json(lines)
+    else:
+        show_cap(lines)
+
+
 def _percent(interval: dict[str, Any]) -> str:
     estimate, low, high = (100 * interval[key] for key in ("estimate", "low", "high"))
     return f"{estimate:.1f} [{low:.1f}, {high:.1f}]"

@@ -18,8 +18,10 @@ from .parallel import in_order
 TEMPERATURES = (0.01, 0.04, 0.005, 0.02)
 #: Seeds of rounds, apart from those of the columns of the headroom table.
 _FIRST_SEED = 1_000
+#: Simulations of one search.
+EVALUATIONS = 400_000
 #: A tried move of an order costs a fraction of a simulation.
-_MOVES_PER_SIMULATION = 10
+MOVES_PER_SIMULATION = 10
 #: Problems between two savings.
 _BATCH = 20
 
@@ -29,7 +31,7 @@ def improve(
     known: BestKnown,
     save: Callable[[], None],
     *,
-    evaluations: int = 400_000,
+    evaluations: int = EVALUATIONS,
     rounds: Sequence[int] = (0,),
     workers: int = 1,
     progress: Callable[[int, int], None] | None = None,
@@ -64,7 +66,7 @@ def _search(search: tuple[Task, int, int]) -> dict[str, Any]:
     task, number, evaluations = search
     temperature = TEMPERATURES[number % len(TEMPERATURES)]
     if task.devices == 1:
-        column = Column("order-annealing", _MOVES_PER_SIMULATION * evaluations, {"temperature": temperature})
+        column = Column("order-annealing", MOVES_PER_SIMULATION * evaluations, {"temperature": temperature})
     else:
         options = {"temperature": temperature, "starts": ("single",)}
         column = Column("pair-annealing", evaluations, options)

@@ -30,8 +30,7 @@ from ..graphs.readers import Imported
 from ..problems import Budget, Objective, PlacementProblem, SchedulingProblem
 from .headroom import FAMILIES
 from .parallel import in_order
-from .reference import Search, heuristic_names
-from .reference import Task as ReferenceTask
+from .reference import heuristic_names
 from .row_file import RowFile
 from .screening import LEAST_GAP
 
@@ -50,7 +49,7 @@ COPIES, LEAST_REAL_ROWS = 2, 60
 #: Memory of a device in ``regal-time``, as a multiple of the peak that BRKGA finds with so many evaluations.
 CAP, CAP_EVALUATIONS = 1.05, 5_000
 #: Evaluations of BRKGA for marking rows; its seed is none of those that have a column.
-EVALUATIONS, _SEED = 20_000, 1
+EVALUATIONS, _SEED = 10_000, 1
 #: Above this many ops, BRKGA gives a device to parts of the graph.
 _UNGROUPED_OPS, _GROUPS = 256, "metis:64"
 _NO_LIMIT = 2**62
@@ -184,11 +183,11 @@ def _posed(suite: str, id: str, part: str) -> tuple[Row, Result[Any] | None]:
     row = Row(id, imported.graph.fingerprint, cluster, setting.objective.value, None, part, "unscreened")
     if not setting.capped:
         return row, None
-    easy = _easy_peak(imported, cluster)
+    easy = easy_peak(imported, cluster)
     return replace(row, capacity_bytes=math.floor(CAP * easy.outcome.value)), easy
 
 
-def _easy_peak(imported: Imported, cluster: str) -> Result[Any]:
+def easy_peak(imported: Imported, cluster: str) -> Result[Any]:
     """What BRKGA makes of the peak, where memory has no limit."""
     costs = () if imported.costs is None else (imported.costs,)
     problem = PlacementProblem(
@@ -350,36 +349,4 @@ def suite_of(name: str, found: Iterable[tuple[Row, Candidate | None]], how: str,
         tuple(row for row, _ in pairs),
         Screening(how, candidates),
         (generated("train"), generated("validation")),
-    )
-
-
-# --- What rows are measured against -------------------------------------------------------------------------
-
-#: Evaluations of BRKGA that have a column.
-BRKGA = (5_000,)
-
-
-def reference_task(row: Row, evaluations: int | None = None, seconds: float | None = None) -> ReferenceTask:
-    """How the reference line of a row is measured.
-
-    Args:
-        row: A row of one of the suites.
-        evaluations: Of each search for the best-known value; by default 30,000 placements of a real graph, 100,000 of
-            a random one, and 300,000 moves of orders.
-        seconds: Most seconds of these searches.
-    """
-    if not row.cluster:
-        count = evaluations or 300_000
-        proof = Search("dp-order", None, {"max_bytes": 2**24})
-        found = (Search("order-search", count), Search("order-annealing", count), proof)
-        return ReferenceTask(row, evaluations, seconds, brkga=BRKGA, searches=found)
-    count = evaluations or (100_000 if row.population == "synthetic" else 30_000)
-    searches = [
-        Search("pair-annealing", count, {"temperature": temperature, "starts": ("single",)})
-        for temperature in ((0.01, 0.04) if row.objective == Objective.PEAK_MEMORY.value else (0.004, 0.02))
-    ]
-    if row.objective == Objective.PEAK_MEMORY.value:
-        searches.append(Search("pair-annealing", count))
-    return ReferenceTask(
-        row, evaluations, seconds, annealer="pair-annealing", brkga=BRKGA, searches=tuple(searches)
     )

@@ -1,0 +1,164 @@
+"""What the rows of the suites in the manner of REGAL are measured against, and how much BRKGA leaves there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from .. import datasets
+from ..datasets import synthetic, zoo
+from ..datasets.reference import Best, Known, Line, Lines, packaged_best_known
+from ..datasets.suites import POPULATIONS, Row, Suite
+from ..problems import Objective
+from ..statistics import clustered_mean
+from . import best_known, headroom
+from .reference import Search, Task
+from .regal_suites import SETTINGS
+
+#: Evaluations of BRKGA that have a column; drawn uniformly, with the settings of the headroom table.
+BRKGA = (5_000,)
+#: Evaluations of each search for a best-known value: moves of orders, placements of random and of real graphs.
+MOVES, EVALUATIONS = 300_000, {"synthetic": 50_000, "real": 20_000}
+#: Memory for failed sets of the exact search.
+_PROOF_BYTES = 2**22
+
+
+def reference_task(row: Row, evaluations: int | None = None, seconds: float | None = None) -> Task:
+    """How the reference line of a row is measured.
+
+    Args:
+        row: A row of one of the suites.
+        evaluations: Of each search for the best-known value; by default ``MOVES`` or ``EVALUATIONS``.
+        seconds: Most seconds of these searches; ``None``: no limit.
+    """
+    if not row.cluster:
+        count = evaluations or MOVES
+        searches = [
+            Search("order-search", count),
+            Search("order-annealing", count),
+            Search("dp-order", None, {"max_bytes": _PROOF_BYTES}),
+        ]
+        return Task(row, evaluations, seconds, brkga=BRKGA, searches=tuple(searches))
+    count = evaluations or EVALUATIONS[row.population]
+    of_memory = row.objective == Objective.PEAK_MEMORY.value
+    searches = [
+        Search("pair-annealing", count, {"temperature": temperature, "starts": ("single",)})
+        for temperature in ((0.01, 0.04) if of_memory else (0.004, 0.02))
+    ]
+    if of_memory:
+        searches.append(Search("pair-annealing", count))
+    return Task(row, evaluations, seconds, annealer="pair-annealing", brkga=BRKGA, searches=tuple(searches))
+
+
+# --- What longer searches have found ------------------------------------------------------------------------
+
+
+def with_stored(rows: Sequence[Row], lines: Sequence[Line]) -> list[Line]:
+    """Lines with the best-known solutions that are stored for peak memory, where they are better.
+
+    Peaks of orders do not depend on costs, so what is known of a random graph holds for its twin with other costs, too;
+    on two devices it is just another solution.
+
+    Args:
+        rows: Rows of one of the suites.
+        lines: The line of each.
+    """
+    stored = {(known.graph, known.cluster): known for known in packaged_best_known()}
+    return [_better(row, line, stored) for row, line in zip(rows, lines, strict=True)]
+
+
+def _better(row: Row, line: Line, stored: Mapping[tuple[str, str], Known]) -> Line:
+    if row.population == "real" or row.objective != Objective.PEAK_MEMORY.value:
+        return line
+    twin = synthetic.load(row.graph.replace("costs=bytes", "costs=normal")).name
+    known = stored.get((twin, row.cluster))
+    if known is None or line.proven:
+        return line
+    best = Best.of(row.problem(), known.solution, known.found_by, _evaluations(known), None)
+    return replace(line, best=best) if line.best is None or best.value < line.best.value else line
+
+
+def _evaluations(known: Known) -> int:
+    """What the search that found a stored solution was given; see ``opgym reproduce headroom`` and ``best-known``."""
+    devices = 2 if known.cluster else 1
+    columns = headroom.columns(devices) | headroom.references(devices)
+    if known.found_by in columns:
+        return columns[known.found_by].evaluations
+    return best_known.EVALUATIONS * (1 if known.cluster else best_known.MOVES_PER_SIMULATION)
+
+
+# --- How much is left ---------------------------------------------------------------------------------------
+
+
+def report(name: str, suite: Suite | None = None, lines: Lines | None = None) -> dict[str, Any]:
+    """How far the columns are above the best-known values on the test of a suite.
+
+    Args:
+        name: One of ``SETTINGS``.
+        suite: The suite; what comes with opgym by default.
+        lines: Its reference lines; what comes with opgym by default.
+
+    Returns:
+        ``suite``, ``suite_version``, ``reference_version`` and ``tables``: for each population and role (``"task"`` and
+        ``"all"``) the number of ``rows``, of independent ``clusters`` (graphs, or families of real ones) and of
+        ``proven`` optima, and under ``columns`` of BRKGA, annealing and the best heuristic the mean of 1 - best known /
+        value with its interval (``left``), over the rows where it finds something feasible (``feasible``).
+    """
+    found = datasets.suite(name) if suite is None else suite
+    known = datasets.reference.lines(name) if lines is None else lines
+    tables = []
+    for population in POPULATIONS:
+        for role in ("all", "task"):
+            rows = [
+                row
+                for row in found.part("test", population)
+                if role in ("all", row.role) and row.name in known.lines
+            ]
+            if rows:
+                tables.append({"population": population, "role": role, **_table(rows, known)})
+    return {
+        "suite": name,
+        "suite_version": found.suite_version,
+        "reference_version": known.reference_version,
+        "tables": tables,
+    }
+
+
+def _table(rows: Sequence[Row], known: Lines) -> dict[str, Any]:
+    columns: dict[str, Any] = {}
+    lines = [known[row.name] for row in rows]
+    values: dict[str, list[float | None]] = {
+        **{f"brkga {count:,}": [line.brkga.get(count) for line in lines] for count in BRKGA},
+        **{
+            f"annealing {count:,}": [line.annealing[count] for line in lines]
+            for count in sorted(lines[0].annealing, reverse=True)
+        },
+        "best heuristic": [line.best_heuristic for line in lines],
+    }
+    for column, of_rows in values.items():
+        left, cluster = [], []
+        for row, line, value in zip(rows, lines, of_rows, strict=True):
+            if value is not None and line.best is not None:
+                left.append(1 - line.best.value / value)
+                cluster.append(cluster_of(row))
+        interval = asdict(clustered_mean(left, cluster)) if left else None
+        columns[column] = {"feasible": len(left), "left": interval}
+    return {
+        "rows": len(rows),
+        "clusters": len({cluster_of(row) for row in rows}),
+        "proven": sum(line.proven for line in lines),
+        "columns": columns,
+    }
+
+
+def cluster_of(row: Row) -> str:
+    """What may not be counted twice: a random graph, or the family of a real one with its copies."""
+    if row.population == "synthetic":
+        return row.graph
+    return zoo.entry(row.graph.partition("#")[0]).family
+
+
+def report_all() -> list[dict[str, Any]]:
+    """:func:`report` of each suite, as it comes with opgym."""
+    return [report(name) for name in SETTINGS]
