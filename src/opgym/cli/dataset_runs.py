@@ -68,11 +68,14 @@ def reference(
     from .. import datasets
     from ..datasets.reference import FOLDER
     from ..runs.reference import Task, lines_of, published, settle
-    from ..runs.regal_suites import SETTINGS, reference_task
+    from ..runs.regal_lines import reference_task, with_stored
+    from ..runs.regal_suites import SETTINGS
     from .targets import require_folder
 
     found = datasets.suite(suite)
-    chosen = [row for row in found.rows if rows in row.name]
+    # Rows for training that nobody has screened are no test: they need no lines.
+    wanted = found.part("test") if suite in SETTINGS else found.rows
+    chosen = [row for row in wanted if rows in row.name]
     if not chosen:
         raise typer.BadParameter(f"no row of {suite} has {rows!r} in its name", param_hint="--rows")
     require_folder(out, "--out")
@@ -85,6 +88,8 @@ def reference(
     ]
     with progress_bar("rows") as progress:
         lines = lines_of(tasks, out / f"{suite}.rows.jsonl", workers or _cores(), progress)
+    if suite in SETTINGS:
+        lines = with_stored(chosen, lines)
     settled = settle(found, lines, base)
     target = out / settled.lines.file_name
     settled.lines.save(target)
@@ -132,7 +137,7 @@ def screen(
     evaluations: Annotated[
         int | None,
         typer.Option(
-            min=1, metavar="N", help="Of each search. Default: 200,000; 20,000 of BRKGA for `regal-*`."
+            min=1, metavar="N", help="Of each search. Default: 200,000; 10,000 of BRKGA for `regal-*`."
         ),
     ] = None,
     workers: WorkersOption = None,
