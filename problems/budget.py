@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -116,6 +117,34 @@ class Evaluator(Generic[Solution]):
         if self._progress is not None and self.best_outcome is not None:
             self._progress(Progress(self.evaluations, self.seconds, self.best_outcome))
         return outcome
+
+    @contextmanager
+    def share(self, evaluations: int | None) -> Iterator[Evaluator[Solution]]:
+        """An evaluator for another search on the same problem, whose spending and findings become ours in the end.
+
+        Args:
+            evaluations: Most evaluations that it may spend; ``None`` without a limit of its own.
+        """
+        limits = [limit for limit in (evaluations, self.remaining) if limit is not None]
+        began, seconds = self.seconds, self.budget.seconds
+        own = Evaluator(
+            self.problem,
+            Budget(min(limits, default=None), None if seconds is None else max(0.0, seconds - began)),
+        )
+        try:
+            yield own
+        finally:
+            self.account(own.evaluations, own.feasible_curve, own.best, began)
+
+    @property
+    def feasible_curve(self) -> Sequence[CurvePoint]:
+        """The curve from its first feasible value on, which is where it begins to descend to the best."""
+        if self.best_outcome is None or not self.best_outcome.ok:
+            return []
+        first = len(self.curve) - 1
+        while first > 0 and self.curve[first - 1].value > self.curve[first].value:
+            first -= 1
+        return self.curve[first:]
 
     def account(
         self, evaluations: int, curve: Sequence[CurvePoint], solution: Solution | None, began: float

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from opgym.errors import OpgymError
-from opgym.problems import Budget, CurvePoint, Evaluator, Order, SchedulingProblem
+from opgym.problems import Budget, BudgetExhausted, CurvePoint, Evaluator, Order, SchedulingProblem
 
 from .test_scheduling import two_branches
 
@@ -66,3 +66,27 @@ def test_progress_is_told_once_per_call():
     evaluator = Evaluator(SchedulingProblem(two_branches()), None, told.append)
     evaluator.account(7, [CurvePoint(7, 0.1, 24.0)], order(GOOD), began=0.0)
     assert [(t.evaluations, t.best.value) for t in told] == [(7, 24.0)]
+
+
+def test_a_share_is_spent_and_its_findings_are_ours(evaluator):
+    evaluator.evaluate(order(FAIR))
+    with evaluator.share(3) as own:
+        for ops in (BAD, GOOD, FAIR):
+            own.evaluate(order(ops))
+        with pytest.raises(BudgetExhausted):
+            own.evaluate(order(FAIR))
+    assert evaluator.evaluations == 4
+    assert [(p.evaluations, p.value) for p in evaluator.curve] == [(1, 25.0), (3, 24.0)]
+
+
+def test_a_share_is_at_most_what_is_left_and_is_kept_when_its_search_gives_up(evaluator):
+    evaluator.account(8, [], None, began=0.0)
+    with pytest.raises(BudgetExhausted), evaluator.share(5) as own:  # noqa: PT012
+        assert own.remaining == 2
+        for ops in (BAD, GOOD, FAIR):
+            own.evaluate(order(ops))
+    assert evaluator.exhausted
+    assert evaluator.best_outcome.value == 24
+    with Evaluator(evaluator.problem, Budget(seconds=1e6)).share(None) as unlimited:
+        assert unlimited.remaining is None
+        assert 0 < unlimited.budget.seconds <= 1e6

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ....problems import Budget, CurvePoint, Evaluator, Order, Placement, PlacementProblem, SchedulingProblem
+from ....problems import Order, Placement, PlacementProblem, SchedulingProblem
 from ...registry import register
 from ...solver import Remark, Solver
 from ..native import evaluations_left
@@ -83,17 +82,11 @@ class InstanceDependentRandomSearch(Solver[PlacementProblem | SchedulingProblem,
             left = evaluations_left(evaluator, self.evaluations)
             if left == 0:
                 break
-            began, seconds = evaluator.seconds, evaluator.budget.seconds
-            share = (
-                self.evaluations_per_proposal if left is None else min(left, self.evaluations_per_proposal)
-            )
-            own: KeyEvaluator = Evaluator(
-                problem, Budget(share, None if seconds is None else max(0.0, seconds - began))
-            )
-            remark = self._run_of(Proposal(random_betas(genes, rng)))._search(problem, own, rng)
-            proposals += 1
             before = evaluator.best
-            evaluator.account(own.evaluations, _feasible(own), own.best, began)
+            most = self.evaluations_per_proposal
+            with evaluator.share(most if left is None else min(left, most)) as own:
+                remark = self._run_of(Proposal(random_betas(genes, rng)))._search(problem, own, rng)
+            proposals += 1
             if evaluator.best is not before:
                 best = proposals
             proven = remark.proven_optimal
@@ -121,14 +114,3 @@ def random_betas(genes: int, rng: np.random.Generator) -> NDArray[np.float64]:
     """
     mean, variance_share = (rng.integers(BINS, size=(2, genes)) + 0.5) / BINS
     return betas(mean, variance_share)
-
-
-def _feasible(evaluator: KeyEvaluator) -> Sequence[CurvePoint]:
-    """The curve from its first feasible value on, which is where it begins to descend to the best."""
-    if evaluator.best_outcome is None or not evaluator.best_outcome.ok:
-        return []
-    curve = evaluator.curve
-    first = len(curve) - 1
-    while first > 0 and curve[first - 1].value > curve[first].value:
-        first -= 1
-    return curve[first:]

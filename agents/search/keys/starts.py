@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ....errors import InvalidProblemError
-from ....problems import Budget, BudgetExhausted, CurvePoint, Evaluator, Order, Placement
+from ....problems import BudgetExhausted, CurvePoint, Evaluator, Order, Placement
 from ...registry import solver_class
 from ..native import NativeSearch, evaluations_left, run_native
 from .encoding import KeyEncoding
@@ -42,15 +42,9 @@ def evaluate_starts(
             break
         if solver.skip_reason(problem) is not None:
             continue
-        began, seconds = evaluator.seconds, evaluator.budget.seconds
-        own: KeyEvaluator = Evaluator(
-            problem, Budget(left, None if seconds is None else max(0.0, seconds - began))
-        )
         # One that gives up half-way leaves what it has found.
-        with suppress(BudgetExhausted, InvalidProblemError):
+        with suppress(BudgetExhausted, InvalidProblemError), evaluator.share(left) as own:
             solver._search(problem, own, rng)
-        feasible = [p for p in own.curve if own.best_outcome is not None and own.best_outcome.ok]
-        evaluator.account(own.evaluations, feasible[-1:], own.best, began)
         if own.best is not None and own.best_outcome is not None:
             found.append((own.best_outcome.sort_key, name, own.best))
     found.sort(key=lambda row: row[0])
