@@ -32,6 +32,8 @@ from .sources import source_digest
 RECORD_FORMAT, RECORD_VERSION = "opgym.zoo_candidate", 1
 DEFAULT_SECONDS = 900.0
 _POLL_SECONDS = 0.05
+#: Compilers that have a version of their own, by the source whose programs they compile.
+_COMPILERS = {"jax": "jaxlib"}
 #: What tracing loads on its first use, which takes a second.
 _LOADED_ONCE = ("torch._dynamo",)
 
@@ -160,7 +162,9 @@ def read_record(folder: Path, name: str) -> dict[str, Any] | None:
 def built_with(sources: Iterable[str]) -> dict[str, str]:
     """Versions that the bytes depend on: of torch, of the packages that define models, of the file format."""
     versions = {"opgym.graph": str(GRAPH_VERSION)}
-    for package in sorted({"torch", *sources} - {"own"}):
+    packages = {"torch", *sources}
+    packages |= {compiler for source, compiler in _COMPILERS.items() if source in packages}
+    for package in sorted(packages - {"own"}):
         try:
             versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:

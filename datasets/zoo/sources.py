@@ -18,8 +18,8 @@ _COMMON = (
     "graphs/graph.py", "graphs/builder.py", "graphs/dtypes.py", "graphs/storage.py", "graphs/packing.py",
     "graphs/name_columns.py",
 )  # fmt: skip
-#: The reader of the graphs of each source, and the package that it reads the graphs of; torch's, if not told.
-_READERS = {"flax": ("graphs/readers/hlo", "jax"), "jax": ("graphs/readers/hlo", "jax")}
+#: The reader of the graphs of each source, and the package that makes what it reads; torch's, if not told.
+_READERS = {"jax": ("graphs/readers/hlo", "jaxlib")}
 _TORCH = ("graphs/readers/torch", "torch")
 
 
