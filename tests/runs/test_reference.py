@@ -13,7 +13,7 @@ from opgym.datasets.suites import Row, Suite
 from opgym.errors import InvalidDatasetError
 from opgym.problems import Placement, SchedulingProblem
 from opgym.runs import reference
-from opgym.runs.reference import Task, lines_of, measure, published, settle
+from opgym.runs.reference import Task, lines_of, measure, named_searches, polishing, published, settle
 
 
 def row(id: str, cluster: str = "", objective: str = "peak_memory", capacity: int | None = None) -> Row:
@@ -71,7 +71,45 @@ def test_a_pipeline_is_split_by_dynamic_programming_too() -> None:
         search.solver
         for search in reference.searches(row("example/two-branch", "2xP100", "max_load").problem())
     ]
-    assert names == ["annealing", "dp"]
+    assert names == ["annealing", "annealing-metis", "dp"]
+
+
+def test_the_best_placement_is_polished() -> None:
+    on_two = row("example/rnn-train", "2xP100", "step_time")
+    unpolished = of(measure(Task(on_two, searches=named_searches(on_two, ["annealing-metis"], 300, seed=5))))
+    found = of(measure(Task(on_two, searches=(polishing(2_000),), known=unpolished)))
+    assert unpolished.best is not None
+    assert found.best is not None
+    assert found.best.value < unpolished.best.value
+    assert found.best.found_by == f"pair-annealing from {unpolished.best.found_by}"
+    assert found.best.evaluations == 2_000 + unpolished.best.evaluations
+    assert (found.heuristics, found.annealing) == (unpolished.heuristics, unpolished.annealing)
+    assert on_two.problem().evaluate(found.best.solution).value == found.best.value  # type: ignore[arg-type]
+
+
+def test_what_a_run_knows_of_a_row_is_taken_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Line | None] = []
+
+    def spy(task: Task) -> dict[str, Any]:
+        given.append(task.known)
+        return measure(task)
+
+    monkeypatch.setattr(reference, "measure", spy)
+    rows = tmp_path / "rows.jsonl"
+    on_two = row("example/rnn-train", "2xP100", "step_time")
+    task = Task(on_two, searches=named_searches(on_two, ["annealing-metis"], 50))
+    first = lines_of([task], rows)
+    second = lines_of([replace(task, searches=named_searches(on_two, ["pair-annealing"], 500))], rows)
+    lines_of([replace(task, row=replace(on_two, cluster="2xV100"))], rows)
+    assert given[0] is None
+    assert given[1] is not None
+    assert given[1].row() == first[0].row()
+    assert given[2] is None
+    assert second[0].best is not None
+    assert first[0].best is not None
+    assert second[0].best.value <= first[0].best.value
+    lines_of([task], rows)
+    assert len(given) == 3
 
 
 def test_where_nothing_fits_there_is_no_best_value() -> None:

@@ -110,15 +110,23 @@ class KeyEncoding:
         shape = (self.problem.graph.num_tensors, self._devices)
         return Placement(device, priority, transfer.reshape(shape) if len(transfer) else None)
 
-    def encode(self, solution: Placement | Order) -> Keys:
+    def encode(self, solution: Placement | Order, *, keep_priorities: bool = False) -> Keys:
         """Keys for a solution, with the order in which its ops start as priorities.
 
         They stand for the same order, and for the same placement if no group has ops on several devices. With several
         devices the run may differ where the solution's transfers were in another order than its ops.
+
+        Args:
+            solution: What they are to stand for.
+            keep_priorities: Take the order of the solution's own priorities, where it has some, so that the run is
+                the same where neither it nor the encoding sets priorities of transfers.
         """
         keys = np.full(self.genes, 0.5, np.float32)
         if isinstance(solution, Order):
             order = np.asarray(solution.op)
+        elif keep_priorities and solution.priority is not None:
+            given = np.asarray(solution.priority, np.float64)[self.ops]
+            order = self.ops[np.argsort(-given, kind="stable")]  # equal ones by op, as in the simulator
         else:
             order = self._by_start(solution.device, solution.priority, solution.transfer_priority)
         count = len(self.ops)

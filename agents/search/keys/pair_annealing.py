@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 
 from .... import _core
-from ....problems import Evaluator, Placement, PlacementProblem
+from ....problems import Evaluator, Order, Placement, PlacementProblem
 from ...registry import register
 from ...solver import PlacementSolver, Remark
 from ..native import evaluations_left, seed_of
 from ..options import at_least, of_type, share, solver_names
-from .encoding import SIMULATED, KeyEncoding
+from .encoding import SIMULATED, KeyEncoding, Keys
 from .starts import evaluate_starts, run_key_search
 
 
@@ -35,12 +35,14 @@ class PairAnnealing(PlacementSolver):
         temperature: Of the start, as a share of the value.
         starts: Solvers of which the best solution is the start.
         groups: What shares a device; see :class:`~opgym.agents.search.keys.KeyEncoding`.
+        start: A placement that is the start instead; the result is not worse. ``groups`` must not divide it.
     """
 
     evaluations: int = 5_000
     temperature: float = 0.004
     starts: tuple[str, ...] = ("single", "metis", "m-topo", "critical-path", "m-etf", "heft")
     groups: str | None = None
+    start: Placement | None = field(default=None, repr=False)
 
     name: ClassVar[str] = "pair-annealing"
     summary: ClassVar[str] = "simulated annealing on (device, priority) pairs, from the best heuristic"
@@ -53,19 +55,26 @@ class PairAnnealing(PlacementSolver):
         share(temperature=self.temperature)
         if self.groups is not None:
             of_type(str, "the name of a grouping", groups=self.groups)
+        if self.start is not None:
+            of_type(Placement, "a Placement, which no file can state", start=self.start)
 
     def _search(
         self, problem: PlacementProblem, evaluator: Evaluator[Placement], rng: np.random.Generator
     ) -> Remark:
         encoding = KeyEncoding(problem, self.groups, transfer_keys=False)
-        starts = evaluate_starts(encoding, evaluator, self.starts, rng, self.evaluations)
-        name, solution = starts[0] if starts else ("nothing", None)
+        solution: Placement | Order | None = self.start
+        if self.start is not None:
+            name = "a given placement"
+            evaluator.evaluate(self.start)
+        else:
+            starts = evaluate_starts(encoding, evaluator, self.starts, rng, self.evaluations)
+            name, solution = starts[0] if starts else ("nothing", None)
         left = evaluations_left(evaluator, self.evaluations)
         if left == 0:
             return Remark(f"only {name} was tried")
         search = _core.KeyAnnealing(
             encoding.decoder,
-            np.full(encoding.genes, 0.5, np.float32) if solution is None else encoding.encode(solution),
+            self._keys(encoding, solution),
             seed_of(rng),
             encoding.target,
             self.temperature,
@@ -79,3 +88,8 @@ class PairAnnealing(PlacementSolver):
 
         proven = run_key_search(encoding, evaluator, search, self.evaluations, on_first_call=fit_into_time)
         return Remark(f"started from {name}", proven)
+
+    def _keys(self, encoding: KeyEncoding, solution: Placement | Order | None) -> Keys:
+        if solution is None:
+            return np.full(encoding.genes, 0.5, np.float32)
+        return encoding.encode(solution, keep_priorities=solution is self.start)

@@ -39,6 +39,15 @@ def reference(
             "numbers for `regal-*`.",
         ),
     ] = None,
+    solvers: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--solver",
+            metavar="NAME",
+            help="Only this search for the best-known value (again: then that one); pair-annealing polishes the best.",
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of these searches.")] = 0,
     seconds_per_row: Annotated[
         float | None,
         typer.Option(
@@ -56,7 +65,8 @@ def reference(
     opgym datasets reference memory-order --rows mobilenet --seconds-per-row 10
     ```
 
-    DIR gets SUITE.rows.jsonl (one line per row, as soon as it is measured) and SUITE.vN.json. A published line never
+    DIR gets SUITE.rows.jsonl (one line per row, as soon as it is measured; a run with other searches takes it up) and
+    SUITE.vN.json. A published line never
     changes: if anything is better than, or differs from, the newest published version N, all goes into version N + 1,
     with the better solution and bound of both; new rows join version N. Without a limit of seconds, all is the same on
     every machine and for any number of workers; heuristics and annealing are in any case.
@@ -67,7 +77,7 @@ def reference(
     """
     from .. import datasets
     from ..datasets.reference import FOLDER
-    from ..runs.reference import Task, lines_of, published, settle
+    from ..runs.reference import Task, lines_of, named_searches, published, settle
     from ..runs.regal_lines import reference_task, with_stored
     from ..runs.regal_suites import SETTINGS
     from .targets import require_folder
@@ -79,6 +89,8 @@ def reference(
     if not chosen:
         raise typer.BadParameter(f"no row of {suite} has {rows!r} in its name", param_hint="--rows")
     require_folder(out, "--out")
+    if seed and not solvers:
+        raise typer.BadParameter("is that of the searches of --solver", param_hint="--seed")
     base = published(suite, FOLDER, out)
     tasks = [
         reference_task(row, evaluations, seconds_per_row)
@@ -86,6 +98,10 @@ def reference(
         else Task(row, evaluations, seconds_per_row)
         for row in chosen
     ]
+    if solvers:
+        tasks = [
+            replace(task, searches=named_searches(task.row, solvers, evaluations, seed)) for task in tasks
+        ]
     with progress_bar("rows") as progress:
         lines = lines_of(tasks, out / f"{suite}.rows.jsonl", workers or _cores(), progress)
     if suite in SETTINGS:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,9 @@ ANNEALING = (100, 5_000)
 ORDER_EVALUATIONS, PLACEMENT_EVALUATIONS = 200_000, 50_000
 #: Memory for failed sets of the exact search: with it, where the search ends does not depend on the machine.
 _PROOF_BYTES = 2**27
+_POLISHER = "pair-annealing"
+#: Low, since what is polished is good: as a share of its value.
+_POLISHING_TEMPERATURE = 0.0005
 
 Problem = SchedulingProblem | PlacementProblem
 
@@ -44,15 +47,23 @@ class Search:
         solver: Name of the solver.
         evaluations: Its budget; ``None``: it stops by itself.
         options: Its options.
+        seed: Of its generator.
+        polishes: Whether it starts from the best solution so far; the solver has an option ``start``.
     """
 
     solver: str
     evaluations: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    polishes: bool = False
 
 
 def searches(problem: Problem, evaluations: int | None = None) -> list[Search]:
-    """What searches a problem for its best-known value, beside heuristics and annealing with few evaluations."""
+    """What searches a problem for its best-known value, beside heuristics and annealing with few evaluations.
+
+    Placements: annealing with and without the structure of the network, and then, where the order matters, annealing
+    of single ops and priorities from the better of the two on.
+    """
     if isinstance(problem, SchedulingProblem):
         count = evaluations or ORDER_EVALUATIONS
         return [
@@ -60,10 +71,38 @@ def searches(problem: Problem, evaluations: int | None = None) -> list[Search]:
             Search("order-annealing", count),
             Search("dp-order", None, {"max_bytes": _PROOF_BYTES}),
         ]
-    found = [Search("annealing", evaluations or PLACEMENT_EVALUATIONS)]
+    count = evaluations or PLACEMENT_EVALUATIONS
+    found = [Search("annealing", count), Search("annealing-metis", count), polishing(count)]
     if problem.objective is Objective.MAX_LOAD:
         found.append(Search("dp"))
-    return found
+    return [search for search in found if make(search.solver).skip_reason(problem) is None]
+
+
+def named_searches(
+    row: Row, solvers: Sequence[str], evaluations: int | None = None, seed: int = 0
+) -> tuple[Search, ...]:
+    """Searches of a row by the names of their solvers; the one that polishes starts from the best so far.
+
+    Raises:
+        UnknownIdError: With the nearest names.
+    """
+    count = evaluations or (PLACEMENT_EVALUATIONS if row.cluster else ORDER_EVALUATIONS)
+    return tuple(
+        polishing(count, seed=seed)
+        if name == _POLISHER
+        else Search(name, count if solver_class(name).anytime else None, seed=seed)
+        for name in solvers
+    )
+
+
+def polishing(evaluations: int, temperature: float = _POLISHING_TEMPERATURE, seed: int = 0) -> Search:
+    """Improves the best placement so far, op by op."""
+    options = {"groups": "op", "temperature": temperature}
+    return Search(_POLISHER, evaluations, options, seed, polishes=True)
+
+
+#: What the key of a task has that columns do not depend on.
+_OF_SEARCHES = ("evaluations", "seconds", "searches")
 
 
 @dataclass(frozen=True)
@@ -77,6 +116,8 @@ class Task:
         annealer: Solver of the columns of annealing; ``None``: that of its type of problem.
         brkga: Evaluations of BRKGA that have a column of their own.
         searches: What searches for the best-known value; ``None``: :func:`searches` of its type of problem.
+        known: The line that earlier runs made of the row, whose columns are then not measured again, and whose best
+            value and bound stay where nothing better is found.
     """
 
     row: Row
@@ -85,11 +126,13 @@ class Task:
     annealer: str | None = None
     brkga: tuple[int, ...] = ()
     searches: tuple[Search, ...] | None = None
+    known: Line | None = None
 
     @property
     def key(self) -> dict[str, Any]:
         """What a stored row must share to stand for this task."""
-        key = {"version": ROW_VERSION, **asdict(self)}
+        key = {"version": ROW_VERSION, **asdict(replace(self, known=None))}
+        del key["known"]
         for what in ("part", "role"):  # they decide nothing about the problem
             del key["row"][what]
         for what in (
@@ -99,7 +142,16 @@ class Task:
         ):  # rows of tasks without them were stored before they existed
             if not key[what]:
                 del key[what]
+        for search in key.get("searches", ()):
+            for what in ("seed", "polishes"):  # nor did these
+                if not search[what]:
+                    del search[what]
         return key
+
+    @property
+    def columns_key(self) -> dict[str, Any]:
+        """What a stored row must share to have the same columns, whatever searched for its best-known value."""
+        return {key: value for key, value in self.key.items() if key not in _OF_SEARCHES}
 
 
 def measure(task: Task) -> dict[str, Any]:
@@ -114,28 +166,42 @@ def measure(task: Task) -> dict[str, Any]:
     value, proved_by = float(bound.value), f"bound: {bound.name}"
     best: Best | None = None
 
-    def offer(result: Result[Any], evaluations: int, seconds: float | None) -> float | None:
+    def offer(
+        result: Result[Any], evaluations: int, seconds: float | None, started_from: Best | None = None
+    ) -> float | None:
         """Keeps what is better; the value, if it is feasible."""
         nonlocal best
         if not result.outcome.ok:
             return None
         if best is None or result.outcome.value < best.value:
-            best = Best.of(problem, result.solution, result.solver, evaluations, seconds)
+            found_by = result.solver
+            if started_from is not None:
+                found_by += f" from {started_from.found_by}"
+                evaluations += started_from.evaluations
+            best = Best.of(problem, result.solution, found_by, evaluations, seconds)
         return float(result.outcome.value)
 
     heuristics: dict[str, float | None] = {}
-    for name in heuristic_names(type(problem)):
-        result = _solve(problem, Search(name), None)
-        heuristics[name] = None if result is None else offer(result, result.evaluations, None)
-    annealer = task.annealer or ("order-annealing" if isinstance(problem, SchedulingProblem) else "annealing")
     annealing: dict[int, float | None] = {}
-    for count in ANNEALING:
-        result = _solve(problem, Search(annealer, count), None)
-        annealing[count] = None if result is None else offer(result, count, None)
     brkga: dict[int, float | None] = {}
-    for count in task.brkga:
-        result = _solve(problem, Search("brkga", count), None)
-        brkga[count] = None if result is None else offer(result, count, None)
+    if task.known is not None:
+        heuristics, best = dict(task.known.heuristics), task.known.best
+        annealing, brkga = dict(task.known.annealing), dict(task.known.brkga)
+        if task.known.bound > value:
+            value, proved_by = task.known.bound, task.known.bound_by
+    else:
+        for name in heuristic_names(type(problem)):
+            result = _solve(problem, Search(name), None)
+            heuristics[name] = None if result is None else offer(result, result.evaluations, None)
+        annealer = task.annealer or (
+            "order-annealing" if isinstance(problem, SchedulingProblem) else "annealing"
+        )
+        for count in ANNEALING:
+            result = _solve(problem, Search(annealer, count), None)
+            annealing[count] = None if result is None else offer(result, count, None)
+        for count in task.brkga:
+            result = _solve(problem, Search("brkga", count), None)
+            brkga[count] = None if result is None else offer(result, count, None)
     until = None if task.seconds is None else time.perf_counter() + task.seconds
     todo = searches(problem, task.evaluations) if task.searches is None else task.searches
     for position, search in enumerate(todo):
@@ -143,10 +209,11 @@ def measure(task: Task) -> dict[str, Any]:
             break  # proven: nothing is left to find
         # What is left is shared evenly, and what one does not use is for the next.
         seconds = None if until is None else (until - time.perf_counter()) / (len(todo) - position)
-        result = _solve(problem, search, seconds)
+        polished = best if search.polishes else None
+        result = _solve(problem, search, seconds, polished)
         if result is None:
             continue
-        offer(result, search.evaluations or result.evaluations, task.seconds)
+        offer(result, search.evaluations or result.evaluations, task.seconds, polished)
         if solver_class(search.solver).proves and result.bound is not None and result.bound > value:
             value, proved_by = float(result.bound), search.solver
     ops = len(problem.ops) if isinstance(problem, SchedulingProblem) else problem.graph.num_ops
@@ -171,14 +238,19 @@ def heuristic_names(problem_type: type[Any]) -> list[str]:
     ]
 
 
-def _solve(problem: Problem, search: Search, seconds: float | None) -> Result[Any] | None:
-    """The result of a solver; ``None`` where it does not apply."""
-    solver = make(search.solver, **search.options)
+def _solve(
+    problem: Problem, search: Search, seconds: float | None, start: Best | None = None
+) -> Result[Any] | None:
+    """The result of a solver; ``None`` where it does not apply, or has nothing to polish."""
+    if search.polishes and start is None:
+        return None
+    given = {} if start is None else {"start": start.solution}
+    solver = make(search.solver, **search.options, **given)
     if solver.skip_reason(problem) is not None:
         return None
     budget = Budget(search.evaluations, None if seconds is None else max(seconds, 0.0))
     try:
-        return solver.solve(problem, budget, np.random.default_rng(0))
+        return solver.solve(problem, budget, np.random.default_rng(search.seed))
     except InvalidProblemError:  # it found out on its way that it cannot start
         return None
 
@@ -189,7 +261,7 @@ def lines_of(
     workers: int = 1,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> list[Line]:
-    """The lines of tasks, those measured that no earlier run has.
+    """The lines of tasks, those measured that no earlier run has; what one has of their rows is taken up.
 
     Args:
         tasks: What to measure.
@@ -199,7 +271,12 @@ def lines_of(
     """
     file = RowFile(rows_path)
     done = {_identity(row["task"]): row for row in file.rows if "task" in row and "line" in row}
-    missing = [task for task in tasks if _identity(task.key) not in done]
+    known = _known_columns(list(done.values()), str(rows_path))
+    missing = [
+        replace(task, known=known.get(_identity(task.columns_key)))
+        for task in tasks
+        if _identity(task.key) not in done
+    ]
     report = progress or (lambda done, total, name: None)
     count = len(tasks) - len(missing)
     report(count, len(tasks), "")
@@ -211,6 +288,16 @@ def lines_of(
     return [
         Line.from_row(done[_identity(task.key)]["line"], f"{rows_path}: {task.row.name}") for task in tasks
     ]
+
+
+def _known_columns(rows: Sequence[Mapping[str, Any]], where: str) -> dict[str, Line]:
+    """What stored rows have of the same columns, joined."""
+    known: dict[str, Line] = {}
+    for row in rows:
+        key = _identity({key: value for key, value in row["task"].items() if key not in _OF_SEARCHES})
+        line = Line.from_row(row["line"], where)
+        known[key] = known[key].joined(line) if key in known else line
+    return known
 
 
 def _identity(key: Any) -> str:
