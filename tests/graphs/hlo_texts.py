@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from opgym.graphs import Graph
+import numpy as np
+
+from opgym.graphs import Graph, peak_of_order
 from opgym.graphs.readers import Imported
 from opgym.graphs.readers.hlo import read_hlo_text
 
 DATA = Path(__file__).parent / "data"
+SCHEDULED = ", is_scheduled=true"
 ADD = """%add (a: f32[], b: f32[]) -> f32[] {
   %a = f32[] parameter(0)
   %b = f32[] parameter(1)
@@ -46,3 +49,8 @@ def reads(graph: Graph, name: str) -> list[str]:
 def writes(graph: Graph, name: str) -> list[str]:
     """Names of the tensors that an op writes."""
     return [graph.tensor_names[t] for t in graph.outputs(op(graph, name))]
+
+
+def peak(graph: Graph) -> int:
+    """Peak of the program order, without what is resident."""
+    return int(peak_of_order(graph, np.arange(graph.num_ops)))
