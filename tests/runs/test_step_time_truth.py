@@ -72,6 +72,7 @@ def test_a_network_is_measured(measured):
     assert (alone["sends"], alone["sent_bytes"]) == (0, 0)
     assert all(line["sends"] > 0 and line["sent_bytes"] > 0 for line in lines.values())
     for line in measured["placements"]:
+        assert line["free_ns"] <= line["own_ns"]
         assert 0 < line["fastest_ns"] <= line["measured_ns"]
         assert line["ops_ns"] > 0
     json.dumps(measured)
@@ -88,7 +89,7 @@ def test_a_wrong_result_is_found_out(monkeypatch):
         def results(self, plan):
             return self.change(dict(expected))
 
-    runs = [step_time_truth._Measured("some", None, None, 1, ())]
+    runs = [step_time_truth._Measured("some", None, None, 1, 1, ())]
     assert step_time_truth._largest_difference(Off(lambda found: found), task, runs) == 0
     wrong = max(expected)
     with pytest.raises(ExecutionFailedError, match="placement 'some'"):
@@ -108,8 +109,9 @@ def test_a_wrong_result_is_found_out(monkeypatch):
 
 
 def line(name, own, default, measured, fastest):
-    return {"placement": name, "own_ns": own, "default_ns": default, "measured_ns": measured, "fastest_ns": fastest,
-            "sends": 1, "sent_bytes": 10**6, "ops_ns": 1, "sends_ns": 1, "waiting_ns": 1}  # fmt: skip
+    return {"placement": name, "own_ns": own, "default_ns": default, "free_ns": 1, "measured_ns": measured,
+            "fastest_ns": fastest, "sends": 1, "sent_bytes": 10**6, "ops_ns": 1, "sends_ns": 1,
+            "waiting_ns": 1}  # fmt: skip
 
 
 LINES = [
@@ -125,7 +127,8 @@ def row(network, lines=LINES):
         "network": network, "ops": 3, "profiled_ns": 100_000, "median_op_ns": 30_000, "share_of_long_ops": 0.5,
         "contention": 0.034, "link": {"copy_ns": 4_000, "bytes_per_second": 10**10, "signal_ns": 200},
         "placements": lines, "largest_difference": 0.0, "own": step_time_truth._nearness(lines, "own_ns"),
-        "default": step_time_truth._nearness(lines, "default_ns"), "best": step_time_truth._best(lines),
+        "default": step_time_truth._nearness(lines, "default_ns"),
+        "free": step_time_truth._nearness(lines, "free_ns"), "best": step_time_truth._best(lines),
     }  # fmt: skip
 
 

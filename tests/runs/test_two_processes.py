@@ -149,16 +149,6 @@ def test_three_placements_compute_what_one_process_computes(rnnlm):
             np.testing.assert_allclose(found[tensor], value, rtol=1e-5, atol=1e-7)
 
 
-def test_convolutions_and_buffers_that_a_step_changes():
-    expected = {tensor: value.detach().numpy() for tensor, value in RANDWIRE.results().items()}
-    assert any("running_mean" in RANDWIRE.graph.tensor_names[t] for t in RANDWIRE.changed)
-    with Pair(RANDWIRE, cores(), patience_s=60) as two:
-        found = two.results(plan_step(problem_of(RANDWIRE.graph), random_placement(RANDWIRE.graph, 0), LINK))
-    assert found.keys() == expected.keys()
-    for tensor, value in expected.items():
-        np.testing.assert_allclose(found[tensor], value, rtol=1e-4, atol=1e-6)
-
-
 def test_times_add_up(rnnlm):
     plan = plan_step(problem_of(RNNLM.graph), random_placement(RNNLM.graph, 0), LINK)
     times = rnnlm.steps(plan, 3)
@@ -195,12 +185,19 @@ def test_nothing_is_left_behind(rnnlm):
     assert not any(process.is_alive() for process in two._processes)
 
 
-def test_a_child_that_fails_tells_why():
-    plan = plan_step(problem_of(RNNLM.graph), random_placement(RNNLM.graph, 0), LINK)
+def test_convolutions_and_buffers_that_a_step_changes_and_a_child_that_fails():
+    expected = {tensor: value.detach().numpy() for tensor, value in RANDWIRE.results().items()}
+    assert any("running_mean" in RANDWIRE.graph.tensor_names[t] for t in RANDWIRE.changed)
+    plan = plan_step(problem_of(RANDWIRE.graph), random_placement(RANDWIRE.graph, 0), LINK)
     first, second = plan.actions
-    wrong = replace(second[-1], op=10**6)
-    with Pair(RNNLM, cores(), patience_s=60) as two, pytest.raises(ExecutionFailedError) as caught:
-        two.steps(replace(plan, actions=(first, (wrong, *second[1:]))), 1)
+    wrong = replace(plan, actions=(first, (replace(second[0], op=10**6), *second[1:])))
+    with Pair(RANDWIRE, cores(), patience_s=60) as two:
+        found = two.results(plan)
+        with pytest.raises(ExecutionFailedError) as caught:
+            two.steps(wrong, 1)
+    assert found.keys() == expected.keys()
+    for tensor, value in expected.items():
+        np.testing.assert_allclose(found[tensor], value, rtol=1e-4, atol=1e-6)
     assert "the process of device 1 failed" in str(caught.value)
     assert "IndexError" in str(caught.value)
     assert not any(process.is_alive() for process in two._processes)

@@ -46,6 +46,7 @@ class _Measured:
     placement: Placement
     plan: Plan
     default_ns: int
+    free_ns: int
     times: tuple[StepTimes, ...]
 
     @property
@@ -66,12 +67,13 @@ def measure(name: str, *, rounds: int = ROUNDS, patience_s: float = 120.0) -> di
         ``share_of_long_ops`` (of that sum: ops that take :data:`LONG_NS` and more), ``contention`` (by what share ops
         take longer when both processes run the whole step at the same time), ``link`` (``copy_ns``,
         ``bytes_per_second``, ``signal_ns``), ``placements``, ``largest_difference`` (of a result from that of one
-        process, as a share of the largest number of its tensor), ``own`` and ``default`` (how near the two
-        simulations come, see :func:`_nearness`), ``best`` (see :func:`_best`).
+        process, as a share of the largest number of its tensor), ``own``, ``default`` and ``free`` (how
+        near the three simulations come, see :func:`_nearness`), ``best`` (see :func:`_best`).
 
         Each of ``placements``: ``placement``, ``own_ns`` (simulated with sends on the sender's core), ``default_ns``
-        (by the default model of channels), ``measured_ns`` (median), ``fastest_ns``, ``sends``, ``sent_bytes``,
-        ``ops_ns``, ``sends_ns``, ``waiting_ns`` (medians, both processes together).
+        (by the default model of channels), ``free_ns`` (with transfers that take no time), ``measured_ns`` (median),
+        ``fastest_ns``, ``sends``, ``sent_bytes``, ``ops_ns``, ``sends_ns``, ``waiting_ns`` (medians, both processes
+        together).
 
     Raises:
         ExecutionFailedError: A process fails or hangs, or a result is wrong.
@@ -87,12 +89,14 @@ def measure(name: str, *, rounds: int = ROUNDS, patience_s: float = 120.0) -> di
         cost_ns, contention = _profile(pair, graph, link)
         cluster = Cluster.uniform([PROFILES["CPU"]] * 2, link.link, name="two processes")
         problem = PlacementProblem(graph, cluster, costs=TableCost({"cpu": cost_ns}))
+        free = replace(problem, cluster=replace(cluster, channel="free"))
         runs = [
             _Measured(
                 label,
                 placement,
                 plan_step(problem, placement, link),
                 problem.simulate(placement).makespan_ns,
+                free.simulate(placement).makespan_ns,
                 (),
             )
             for label, placement in placements(problem).items()
@@ -118,6 +122,7 @@ def measure(name: str, *, rounds: int = ROUNDS, patience_s: float = 120.0) -> di
         "largest_difference": difference,
         "own": _nearness(lines, "own_ns"),
         "default": _nearness(lines, "default_ns"),
+        "free": _nearness(lines, "free_ns"),
         "best": _best(lines),
     }
 
@@ -175,6 +180,7 @@ def _line(run: _Measured) -> dict[str, Any]:
         "placement": run.name,
         "own_ns": run.plan.simulated_ns,
         "default_ns": run.default_ns,
+        "free_ns": run.free_ns,
         "measured_ns": int(np.median(run.makespan_ns)),
         "fastest_ns": int(run.makespan_ns.min()),
         "sends": run.plan.sends,
