@@ -18,7 +18,7 @@ from .regal_suites import SETTINGS
 
 #: Evaluations of BRKGA that have a column; drawn uniformly, with the settings of the headroom table.
 BRKGA = (5_000,)
-#: Evaluations of each search for a best-known value: moves of orders (of random graphs, longer searches are stored), and
+#: Evaluations of each search for a best-known value: moves of orders (longer searches of random graphs are stored), and
 #: placements.
 MOVES = {"synthetic": 100_000, "real": 300_000}
 EVALUATIONS = {"synthetic": 50_000, "real": 20_000}
