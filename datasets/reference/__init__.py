@@ -2,7 +2,7 @@
 
 from .best_known import PACKAGED, BestKnown, Known, packaged_best_known
 from .proven_peaks import PACKAGED_PEAKS, ProvenPeak, load_proven_peaks, save_proven_peaks
-from .suite_lines import FOLDER, Best, Line, Lines, lines, versions
+from .suite_lines import FOLDER, Best, Line, Lines, lines, suites_with_lines, versions
 
 __all__ = [
     "FOLDER",
@@ -18,5 +18,6 @@ __all__ = [
     "load_proven_peaks",
     "packaged_best_known",
     "save_proven_peaks",
+    "suites_with_lines",
     "versions",
 ]

@@ -317,6 +317,11 @@ def versions(suite: str, folder: Path = FOLDER) -> dict[int, Path]:
     return dict(sorted(found.items()))
 
 
+def suites_with_lines(folder: Path = FOLDER) -> list[str]:
+    """Names of the suites that have a file."""
+    return sorted({path.name.rpartition(".v")[0] for path in folder.glob("*.v*.json")})
+
+
 @cache
 def lines(suite: str, version: int | None = None) -> Lines:
     """The reference lines that come with opgym.
@@ -331,8 +336,7 @@ def lines(suite: str, version: int | None = None) -> Lines:
     """
     found = versions(suite)
     if not found:
-        known = {path.name.rpartition(".v")[0] for path in FOLDER.glob("*.v*.json")}
-        raise unknown_id("suite with reference lines", suite, sorted(known))
+        raise unknown_id("suite with reference lines", suite, suites_with_lines())
     if version is not None and version not in found:
         raise unknown_id(f"version of the reference lines of {suite}", str(version), [str(v) for v in found])
     return Lines.load(found[max(found) if version is None else version])

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,63 @@ def test_rows_of_a_suite_are_searched(tmp_path: Path, rows: Callable[..., Any], 
     assert len((tmp_path / "orders.rows.jsonl").read_text().splitlines()) == 2  # one search serves both
     for line in (tmp_path / "orders.rows.jsonl").read_text().splitlines():
         assert json.loads(line)["task"]["seconds"] == 30
+
+
+def test_rows_in_the_manner_of_regal_are_marked(
+    tmp_path: Path, rows: Callable[..., Any], opgym: Run, refused: Callable[..., str]
+) -> None:
+    command = ("--graphs", "synthetic/er?costs=normal&seed=200000", "--evaluations", 200, "--out", tmp_path)
+    document = rows("datasets", "screen", "regal-time", "--workers", 1, *command)
+    made = Suite.load(document["file"])
+    assert document["rows"] == document["tasks"] + document["controls"] == len(made.rows) == 5
+    assert document["acceptance_rate"] == 1
+    assert "200 evaluations" in document["method"]
+    assert "1.05 of the peak" in document["rule"]
+    assert {row.population for row in made.rows} == {"synthetic"}
+    assert all(row.capacity_bytes is not None for row in made.rows)
+    stored = (tmp_path / "regal-time.screened.jsonl").read_text()
+    text = opgym("datasets", "screen", "regal-time", *command)
+    assert text.exit_code == 0
+    assert f"5 of 5 candidates are rows, {document['tasks']} of them tasks" in text.stdout
+    assert (tmp_path / "regal-time.screened.jsonl").read_text() == stored  # nothing is measured twice
+    assert "do not depend on a clock" in refused(
+        "datasets", "screen", "regal-time", "--seconds", 1, "--out", tmp_path
+    )
+    assert "no candidate has" in refused(
+        "datasets", "screen", "regal-time", "--graphs", "nothing here", "--out", tmp_path
+    )
+
+
+def test_what_regal_suites_leave(rows: Callable[..., Any], opgym: Run) -> None:
+    documents = rows("reproduce", "regal-headroom")
+    assert [document["suite"] for document in documents] == ["regal-memory-1", "regal-memory-2", "regal-time"]
+    for document in documents:
+        tables = {(table["population"], table["role"]): table for table in document["tables"]}
+        assert len(tables) == 4
+        for population, least in (("synthetic", 200), ("real", 60)):
+            assert tables[population, "all"]["rows"] >= least
+            assert 0 < tables[population, "task"]["rows"] <= tables[population, "all"]["rows"]
+    text = opgym("reproduce", "regal-headroom").stdout
+    assert all(f"{name}, version" in text for name in ("regal-memory-1", "regal-memory-2", "regal-time"))
+
+
+def test_lines_are_verified(
+    tmp_path: Path, rows: Callable[..., Any], opgym: Run, refused: Callable[..., str]
+) -> None:
+    shipped = lines("small-exact")
+    command = ("datasets", "verify", "--lines", tmp_path)
+    assert "there are no reference lines" in refused(*command)
+    sound = Lines("small-exact", shipped.suite_version, 7, {NAME: shipped[NAME]})
+    sound.save(tmp_path / sound.file_name)
+    assert rows(*command, "--full") == {"graphs": 0, "bytes": 0, "lines": 1, "findings": []}
+    assert "1 reference lines: all hold" in opgym(*command).stdout
+    line = replace(shipped[NAME], problem="zoo/gone on one device: peak_memory")
+    stale = Lines("small-exact", shipped.suite_version, 8, {line.problem: line})
+    stale.save(tmp_path / stale.file_name)
+    result = opgym(*command)
+    assert result.exit_code == 1
+    assert "is stale" in result.stdout
+    assert "1 problems in" in result.stderr
 
 
 def test_what_is_refused(tmp_path: Path, refused: Callable[..., str]) -> None:

@@ -17,6 +17,7 @@ from .progress import progress_bar
 if TYPE_CHECKING:
     from ..datasets.zoo.build import Result
     from ..datasets.zoo.registry import Variant
+    from ..datasets.zoo.verification import Finding
 
 datasets_app = typer.Typer(no_args_is_help=True, help="Graphs that can be named by an id.")
 datasets_app.command("reference")(dataset_runs.reference)
@@ -52,7 +53,8 @@ def list_datasets(
 
     --json prints a list of {id, ops, tensors, topology, family, level, source, split}; topology is a hash of op
     kinds and edges, sizes ignored, and no split divides a family. With --suite it prints a list of {graph,
-    fingerprint, cluster, objective, capacity_bytes, part, role, unsupported}.
+    fingerprint, cluster, objective, capacity_bytes, part, role, unsupported, population}; population is "synthetic"
+    or "real".
     """
     from .. import datasets
     from ..datasets.catalogue import catalogue
@@ -87,7 +89,7 @@ def _list_suite(name: str, contains: str, part: str | None, as_json: bool) -> No
     found = datasets.suite(name)
     rows = [row for row in found.rows if contains in row.graph and part in (None, row.part)]
     if as_json:
-        print_json([asdict(row) for row in rows])
+        print_json([asdict(row) | {"population": row.population} for row in rows])
         return
     grid = new_table(
         {
@@ -116,10 +118,13 @@ def list_suites(as_json: JsonOption = False) -> None:
     opgym datasets suites
     ```
 
-    --json prints {suites, protocols}: lists of {name, version, summary, rule, rows, parts} and of {name, version,
-    summary, train, test}; parts has the number of rows of each, train and test are lists of ids.
+    --json prints {suites, protocols}: lists of {name, version, summary, rule, rows, parts, populations, generated} and
+    of {name, version, summary, train, test}; parts has the number of rows of each, populations that of the test's
+    synthetic and real rows, generated the rules of graphs for training that are too many to list; train and test are
+    lists of ids.
     """
     from .. import datasets
+    from ..datasets.suites import POPULATIONS
 
     suites = [datasets.suite(name) for name in datasets.suite_names()]
     protocols = [datasets.protocol(name) for name in datasets.protocol_names()]
@@ -134,6 +139,8 @@ def list_suites(as_json: JsonOption = False) -> None:
                         "rule": suite.rule,
                         "rows": len(suite.rows),
                         "parts": {part: len(suite.part(part)) for part in ("train", "validation", "test")},
+                        "populations": {which: len(suite.part("test", which)) for which in POPULATIONS},
+                        "generated": [rule.to_json() for rule in suite.generated],
                     }
                     for suite in suites
                 ],
@@ -246,11 +253,23 @@ def stats(as_json: JsonOption = False) -> None:
 def verify(
     folder: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="A zoo, e.g. of a build. Default: what comes with opgym."),
+        typer.Option(
+            metavar="DIR", help="A zoo, e.g. of a build, and nothing else. Default: what comes with opgym."
+        ),
     ] = None,
+    lines: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Reference lines, e.g. of a run, and nothing else. Default: what comes with opgym.",
+        ),
+    ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="Run all heuristics of all reference lines again, too (minutes).")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Recompute checksums, fingerprints, topologies, counts and splits of every graph of the zoo.
+    """Recompute what is said of every graph of the zoo, and of every reference line of the suites.
 
     Example:
 
@@ -258,32 +277,69 @@ def verify(
     opgym datasets verify
     ```
 
-    Exits with 1 where anything is wrong. --json prints {graphs, bytes, findings}, findings a list of {file,
+    Of graphs: checksums, fingerprints, topologies, counts and splits. Of lines, in the newest version of each suite:
+    whether the suite has the row and the graph is the same, what the best known solution is worth, the bound, and
+    that nothing is below it.
+
+    Exits with 1 where anything is wrong. --json prints {graphs, bytes, lines, findings}, findings a list of {file,
     problem}.
     """
     from ..datasets import zoo
+    from ..datasets.reference import FOLDER
     from ..datasets.zoo.manifest import MANIFEST, Manifest
     from ..datasets.zoo.verification import verify as find
 
-    place = zoo.FOLDER if folder is None else folder
-    with progress_bar("graphs") as progress:
-        findings = find(place, progress)
-    entries = Manifest.load(place / MANIFEST).entries.values()
-    files = [place / entry.file for entry in entries]
+    findings: list[Finding] = []
+    files: list[Path] = []
+    places = [path for path in (folder, lines) if path is not None] or [zoo.FOLDER, FOLDER]
+    if lines is None or folder is not None:
+        place = places[0]
+        with progress_bar("graphs") as progress:
+            findings += find(place, progress)
+        files = [place / entry.file for entry in Manifest.load(place / MANIFEST).entries.values()]
     size = sum(file.stat().st_size for file in files if file.exists())
+    count = 0
+    if folder is None or lines is not None:
+        count, wrong = _verify_lines(places[-1], full)
+        findings += wrong
     if as_json:
         found = [asdict(finding) for finding in findings]
-        print_json({"graphs": len(files), "bytes": size, "findings": found})
+        print_json({"graphs": len(files), "bytes": size, "lines": count, "findings": found})
     elif findings:
         grid = new_table({"file": "left", "problem": "wrap"})
         for finding in findings:
             grid.add_row(finding.file, finding.problem)
         show(grid)
     else:
-        print(f"{len(files)} graphs, {size / 1e6:.1f} MB: all as the manifest says")
+        if files:
+            print(f"{len(files)} graphs, {size / 1e6:.1f} MB: all as the manifest says")
+        if count:
+            print(f"{count} reference lines: all hold")
     if findings:
-        complain(f"{len(findings)} problems in {place}")
+        complain(f"{len(findings)} problems in {', '.join(map(str, places))}")
         raise typer.Exit(UNSOUND)
+
+
+def _verify_lines(folder: Path, full: bool) -> tuple[int, list[Finding]]:
+    """How many reference lines there are, and what is wrong with them."""
+    from .. import datasets
+    from ..datasets.reference import suites_with_lines
+    from ..datasets.reference.verification import verify_lines
+    from ..runs.reference import published
+    from ..runs.reference_columns import wrong_heuristics
+
+    count, findings = 0, []
+    for name in suites_with_lines(folder):
+        found = published(name, folder)
+        assert found is not None
+        count += len(found)
+        with progress_bar(name) as progress:
+            findings += verify_lines(
+                datasets.suite(name), found, progress, wrong_heuristics if full else None
+            )
+    if not count:
+        raise typer.BadParameter(f"there are no reference lines in {folder}", param_hint="--lines")
+    return count, findings
 
 
 @datasets_app.command("build")
@@ -308,7 +364,10 @@ def build(
     dataset_version: Annotated[
         int | None,
         typer.Option(
-            min=1, metavar="N", help="Of the manifest. Default: one more if a shipped graph changes or goes."
+            min=1,
+            metavar="N",
+            help="Of the manifest; 1 starts over, with splits made anew. Default: one more if a shipped graph changes "
+            "or goes.",
         ),
     ] = None,
     as_json: JsonOption = False,

@@ -191,16 +191,16 @@ def measure(task: Task) -> dict[str, Any]:
             value, proved_by = task.known.bound, task.known.bound_by
     else:
         for name in heuristic_names(type(problem)):
-            result = _solve(problem, Search(name), None)
+            result = run_search(problem, Search(name), None)
             heuristics[name] = None if result is None else offer(result, result.evaluations, None)
         annealer = task.annealer or (
             "order-annealing" if isinstance(problem, SchedulingProblem) else "annealing"
         )
         for count in ANNEALING:
-            result = _solve(problem, Search(annealer, count), None)
+            result = run_search(problem, Search(annealer, count), None)
             annealing[count] = None if result is None else offer(result, count, None)
         for count in task.brkga:
-            result = _solve(problem, Search("brkga", count), None)
+            result = run_search(problem, Search("brkga", count), None)
             brkga[count] = None if result is None else offer(result, count, None)
     until = None if task.seconds is None else time.perf_counter() + task.seconds
     todo = searches(problem, task.evaluations) if task.searches is None else task.searches
@@ -210,7 +210,7 @@ def measure(task: Task) -> dict[str, Any]:
         # What is left is shared evenly, and what one does not use is for the next.
         seconds = None if until is None else (until - time.perf_counter()) / (len(todo) - position)
         polished = best if search.polishes else None
-        result = _solve(problem, search, seconds, polished)
+        result = run_search(problem, search, seconds, polished)
         if result is None:
             continue
         offer(result, search.evaluations or result.evaluations, task.seconds, polished)
@@ -238,10 +238,10 @@ def heuristic_names(problem_type: type[Any]) -> list[str]:
     ]
 
 
-def _solve(
+def run_search(
     problem: Problem, search: Search, seconds: float | None, start: Best | None = None
 ) -> Result[Any] | None:
-    """The result of a solver; ``None`` where it does not apply, or has nothing to polish."""
+    """The result of a search; ``None`` where its solver does not apply, or has nothing to polish."""
     if search.polishes and start is None:
         return None
     given = {} if start is None else {"start": start.solution}

@@ -22,6 +22,7 @@ import numpy as np
 from ..agents import Result, make
 from ..datasets import read, zoo
 from ..datasets.suites import Candidate, Generated, Row, Screening, Suite
+from ..datasets.suites.roles import LEAST_GAP
 from ..datasets.synthetic import PREFIX as SYNTHETIC
 from ..datasets.synthetic import SEEDS
 from ..datasets.zoo.manifest import Entry
@@ -32,7 +33,6 @@ from .headroom import FAMILIES
 from .parallel import in_order
 from .reference import heuristic_names
 from .row_file import RowFile
-from .screening import LEAST_GAP
 
 Problem = SchedulingProblem | PlacementProblem
 

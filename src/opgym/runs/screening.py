@@ -14,14 +14,13 @@ from types import MappingProxyType
 from ..datasets import zoo
 from ..datasets.reference import Line
 from ..datasets.suites import Candidate, Row, Screening, Suite
+from ..datasets.suites.roles import LEAST_GAP
 from ..datasets.zoo.manifest import Entry
 from ..problems import Objective
 from .reference import ORDER_EVALUATIONS, Task, lines_of
 
 #: Larger graphs are not looked at: exact search is out of reach there within seconds.
 MOST_OPS = 5_000
-#: A heuristic that comes this close to the best known order leaves nothing to learn.
-LEAST_GAP = 0.02
 #: Smaller graphs are no test of an exact solver.
 LEAST_EXACT_OPS = 100
 #: Most seconds of search on one graph.
