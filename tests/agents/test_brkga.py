@@ -13,7 +13,15 @@ from opgym.agents import Result
 from opgym.agents.search.keys import Brkga, KeyEncoding, PairAnnealing, Proposal
 from opgym.errors import InvalidProblemError, UnknownIdError
 from opgym.graphs import Cluster
-from opgym.problems import Budget, BudgetExhausted, Objective, Order, PlacementProblem, SchedulingProblem
+from opgym.problems import (
+    Budget,
+    BudgetExhausted,
+    Objective,
+    Order,
+    Placement,
+    PlacementProblem,
+    SchedulingProblem,
+)
 from opgym.problems.checker import check
 
 from ..problems.exhaustive_orders import least_peak
@@ -242,6 +250,36 @@ def test_pair_annealing_is_no_worse_than_its_starts_and_better_than_descent_from
     assert result.outcome.value <= best
     if joint_problem.objective is Objective.PEAK_MEMORY:  # step time meets its bound at once
         assert result.outcome.value < 0.95 * best
+
+
+def test_pair_annealing_goes_on_from_a_placement():
+    """Its first evaluation is that placement, and what it finds near by in three hundred moves is better."""
+    problem = PlacementProblem(datasets.load("zoo/transformer-xl-2l-train"), Cluster.parse("2xP100"))
+    given = agents.make("m-etf").solve(problem)
+    solver = PairAnnealing(start=given.solution, groups="op", temperature=0.0)
+    result = solver.solve(problem, Budget(evaluations=300))
+    assert course(result)[0] == (1, given.outcome.value)
+    assert result.outcome.value < given.outcome.value
+    assert result.note == "started from a given placement"
+    alone = PairAnnealing(start=given.solution).solve(problem, Budget(evaluations=1))
+    assert alone.outcome == given.outcome
+    with pytest.raises(InvalidProblemError, match="a Placement, which no file can state"):
+        PairAnnealing(start="m-etf")
+
+
+def test_keys_keep_the_priorities_of_a_placement():
+    """Then the run is the same, transfers included; with the order in which ops start, it may be another one."""
+    problem = PlacementProblem(datasets.load("zoo/transformer-xl-2l-train"), Cluster.parse("4xP100"))
+    encoding = KeyEncoding(problem, "op", transfer_keys=False)
+    rng = np.random.default_rng(3)
+    unit = encoding.group
+    for _ in range(5):
+        device = rng.integers(4, size=int(unit.max()) + 1)[unit]
+        placement = Placement(device, rng.random(problem.graph.num_ops))
+        again = encoding.decode(encoding.encode(placement, keep_priorities=True))
+        assert problem.evaluate(again) == problem.evaluate(placement)
+        unordered = Placement(device)
+        assert np.array_equal(encoding.encode(unordered, keep_priorities=True), encoding.encode(unordered))
 
 
 def test_pair_annealing_wanders_while_it_is_hot(joint_problem):
