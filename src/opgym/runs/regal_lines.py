@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
+from functools import cache
 from typing import Any
 
 from .. import datasets
@@ -18,10 +19,12 @@ from .regal_suites import SETTINGS
 
 #: Evaluations of BRKGA that have a column; drawn uniformly, with the settings of the headroom table.
 BRKGA = (5_000,)
-#: Evaluations of each search for a best-known value: moves of orders (longer searches of random graphs are stored), and
-#: placements.
-MOVES = {"synthetic": 100_000, "real": 300_000}
-EVALUATIONS = {"synthetic": 50_000, "real": 20_000}
+#: Evaluations of each search for a best-known value where no longer one is stored: moves of orders, and placements.
+MOVES = 300_000
+EVALUATIONS = {
+    Objective.PEAK_MEMORY.value: {"synthetic": 100_000, "real": 20_000},
+    Objective.STEP_TIME.value: {"synthetic": 50_000, "real": 20_000},
+}
 #: Memory for failed sets of the exact search.
 _PROOF_BYTES = 2**22
 
@@ -32,26 +35,49 @@ def reference_task(row: Row, evaluations: int | None = None, seconds: float | No
     Args:
         row: A row of one of the suites.
         evaluations: Of each search for the best-known value; by default ``MOVES`` or ``EVALUATIONS``.
+            Where a longer search is stored there is none.
         seconds: Most seconds of these searches; ``None``: no limit.
     """
     if not row.cluster:
-        count = evaluations or MOVES[row.population]
-        searches = [Search("order-search", count), Search("order-annealing", count)]
-        if row.population == "real":  # random graphs are too entangled for it to end
-            searches.append(Search("dp-order", None, {"max_bytes": _PROOF_BYTES}))
-        return Task(row, evaluations, seconds, brkga=BRKGA, searches=tuple(searches))
-    count = evaluations or EVALUATIONS[row.population]
-    of_memory = row.objective == Objective.PEAK_MEMORY.value
+        count = evaluations or MOVES
+        searches = [
+            Search("order-search", count),
+            Search("order-annealing", count),
+            Search("dp-order", None, {"max_bytes": _PROOF_BYTES}),
+        ]
+        known = stored(row) is not None  # orders are worth the same with other costs
+        return Task(row, evaluations, seconds, brkga=BRKGA, searches=() if known else tuple(searches))
+    count = evaluations or EVALUATIONS[row.objective][row.population]
+    temperatures = (0.01, 0.04) if row.objective == Objective.PEAK_MEMORY.value else (0.004, 0.02)
     searches = [
         Search("pair-annealing", count, {"temperature": temperature, "starts": ("single",)})
-        for temperature in ((0.01, 0.04) if of_memory else (0.004, 0.02))
+        for temperature in temperatures
     ]
-    if of_memory:
-        searches.append(Search("pair-annealing", count))
-    return Task(row, evaluations, seconds, annealer="pair-annealing", brkga=BRKGA, searches=tuple(searches))
+    known = stored(row) is not None and "costs=bytes" not in row.graph
+    return Task(
+        row,
+        evaluations,
+        seconds,
+        annealer="pair-annealing",
+        brkga=BRKGA,
+        searches=() if known else tuple(searches),
+    )
 
 
 # --- What longer searches have found ------------------------------------------------------------------------
+
+
+def stored(row: Row) -> Known | None:
+    """What is stored of the random graph of a row, or of its twin with the other rule of costs."""
+    if row.population == "real" or row.objective != Objective.PEAK_MEMORY.value:
+        return None
+    twin = synthetic.load(row.graph.replace("costs=bytes", "costs=normal")).name
+    return _stored().get((twin, row.cluster))
+
+
+@cache
+def _stored() -> dict[tuple[str, str], Known]:
+    return {(known.graph, known.cluster): known for known in packaged_best_known()}
 
 
 def with_stored(rows: Sequence[Row], lines: Sequence[Line]) -> list[Line]:
@@ -64,15 +90,11 @@ def with_stored(rows: Sequence[Row], lines: Sequence[Line]) -> list[Line]:
         rows: Rows of one of the suites.
         lines: The line of each.
     """
-    stored = {(known.graph, known.cluster): known for known in packaged_best_known()}
-    return [_better(row, line, stored) for row, line in zip(rows, lines, strict=True)]
+    return [_better(row, line) for row, line in zip(rows, lines, strict=True)]
 
 
-def _better(row: Row, line: Line, stored: Mapping[tuple[str, str], Known]) -> Line:
-    if row.population == "real" or row.objective != Objective.PEAK_MEMORY.value:
-        return line
-    twin = synthetic.load(row.graph.replace("costs=bytes", "costs=normal")).name
-    known = stored.get((twin, row.cluster))
+def _better(row: Row, line: Line) -> Line:
+    known = stored(row)
     if known is None or line.proven:
         return line
     best = Best.of(row.problem(), known.solution, known.found_by, _evaluations(known), None)
