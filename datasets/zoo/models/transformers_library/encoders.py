@@ -93,21 +93,6 @@ TEXT = (
         length=1024,
     ),
     words(
-        "reformer",
-        "ReformerForMaskedLM",
-        'Kitaev et al. 2020, "Reformer: the efficient transformer": local and hashed attention, reversible layers.',
-        (
-            infer("4l", attn_layers=["local", "lsh", "local", "lsh"]),
-            infer("6l", attn_layers=["local", "lsh", "local", "lsh", "local", "lsh"]),
-        ),
-        vocabulary=320,
-        length=1024,
-        axial_pos_shape=[32, 32],
-        is_decoder=False,
-        num_buckets=32,
-        hash_seed=0,
-    ),
-    words(
         "xlnet",
         "XLNetLMHeadModel",
         'Yang et al. 2019, "XLNet: generalized autoregressive pretraining for language understanding".',
@@ -209,18 +194,6 @@ TEXT = (
         batch=2,
         length=256,
         use_expectation=True,
-    ),
-    words(
-        "tapas",
-        "TapasForQuestionAnswering",
-        'Herzig et al. 2020, "TaPas: weakly supervised table parsing via pre-training": selection of cells.',
-        depths(LAYERS, infer=(4, 12)),
-        vocabulary=30522,
-        classes=2,
-        batch=2,
-        length=128,
-        inputs={"token_type_ids": ids(2, 2, 128, 7), "attention_mask": ids(2, 2, 128)},
-        select_one_column=False,
     ),
 )
 

@@ -175,3 +175,8 @@ def contrasted(output: Any, targets: Mapping[str, Tensor]) -> Tensor:
     pairs = targets["pairs"]
     images, texts = output.logits_per_image, output.logits_per_text
     return (F.cross_entropy(images, pairs) + F.cross_entropy(texts, pairs)) / 2
+
+
+def stated(output: Any, targets: Mapping[str, Tensor]) -> Tensor:
+    """The network's own loss, which needs no targets beside its arguments."""
+    return output.loss

@@ -24,6 +24,18 @@ def contrasted_sounds(output: Any, targets: Mapping[str, Tensor]) -> Tensor:
     ) / 2
 
 
+def reconstructed(output: Any, targets: Mapping[str, Tensor]) -> Tensor:
+    """Absolute differences of the sound that comes out, and the codebooks' losses."""
+    made = output.audio_values
+    return F.l1_loss(made, targets["audio"][:, : made.shape[-1]]) + output.loss.mean()
+
+
+def spoken(output: Any, targets: Mapping[str, Tensor]) -> Tensor:
+    """Absolute differences of waveforms."""
+    made = output.waveforms
+    return F.l1_loss(made, targets["waveforms"][:, : made.shape[-1]])
+
+
 def spectrogram(output: Any, targets: Mapping[str, Tensor]) -> Tensor:
     """Absolute differences of spectrograms."""
     return F.l1_loss(output.spectrogram, targets["spectrogram"])
@@ -243,6 +255,8 @@ SYNTHESIS = (
         "DacModel",
         'Kumar et al. 2023, "High-fidelity audio compression with improved RVQGAN".',
         inputs={"input_values": reals(2, 1, 16384)},
+        targets={"audio": reals(2, 16384)},
+        loss=reconstructed,
         sizes=(
             train("9q"),
             infer("9q"),
@@ -261,6 +275,8 @@ SYNTHESIS = (
         'Jang et al. 2021, "UnivNet: a neural vocoder with multi-resolution spectrogram discriminators for '
         'high-fidelity waveform generation": the generator.',
         inputs={"input_features": reals(2, 64, 100), "noise_sequence": reals(2, 64, 64)},
+        targets={"waveforms": reals(2, 16384)},
+        loss=spoken,
         sizes=(
             train("c32"),
             infer("c32"),

@@ -69,13 +69,6 @@ ROWS = (
         depths("encoder.num_hidden_layers", "decoder.num_hidden_layers", train=(3, 6), infer=(4,)),
         vocabulary=256000,
     ),
-    translation(
-        "fsmt",
-        "FSMTForConditionalGeneration",
-        'Ng et al. 2019, "Facebook FAIR\'s WMT19 news translation task submission".',
-        depths(*BOTH, train=(4, 6), infer=(6,)),
-        vocabulary=42024,
-    ),
 )
 
 offer(__name__, ROWS)
