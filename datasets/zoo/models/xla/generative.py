@@ -68,13 +68,11 @@ def adversarial_networks(net: Net, noise: Array, images: Array | None = None) ->
             x = nn.relu(net.batch_norm(net.conv_transpose(x, width)))
         return jnp.tanh(net.conv_transpose(x, 3))
 
-    def judged(x: Array, name: str) -> Array:
-        """Logits; the statistics of true and of generated images are apart, as their batches are."""
+    def judged(x: Array) -> Array:
         for level, width in enumerate((64, 128, 256, 512)):
             x = net.conv(x, width, 4, stride=2)
             if level:
-                with net.shared(name):
-                    x = net.batch_norm(x)
+                x = net.batch_norm(x)
             x = nn.leaky_relu(x, 0.2)
         return net.dense(x.reshape(len(x), -1), 1)
 
@@ -82,13 +80,13 @@ def adversarial_networks(net: Net, noise: Array, images: Array | None = None) ->
         fake = generated()
     if images is None:
         return fake
-    # Gradients that must not reach the other network are stopped at the images, or taken back from the weights.
+    # The discriminator's loss stops at the images, the generator's passes through weights that it does not change.
     with net.shared("discriminator"):
-        real = judged(images, "true")
+        real = judged(images)
     with net.shared("discriminator"):
-        seen = judged(lax.stop_gradient(fake), "generated")
+        seen = judged(lax.stop_gradient(fake))
     with net.shared("discriminator"), net.frozen():
-        fooled = judged(fake, "generated")
+        fooled = judged(fake)
     return (nn.softplus(-real) + nn.softplus(seen) + nn.softplus(-fooled)).mean()
 
 

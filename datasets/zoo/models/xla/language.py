@@ -25,7 +25,7 @@ def bert(
 ) -> Array:
     """Normalisation after each half of a layer; words are told from the table that they were read from."""
     table = net.weight("embedding", vocabulary, width)
-    x = net.layer_norm(table[text] + net.weight("positions", text.shape[1], width))
+    x = net.layer_norm(table[text] + net.weight("positions", 512, width)[: text.shape[1]])
     for _ in range(layers):
         with net.scope("layer"):
             x = net.layer_norm(x + net.attention(x, width // 64))
@@ -39,7 +39,7 @@ def gpt2(
 ) -> Array:
     """Causal attention, normalisation before each half of a layer."""
     table = net.weight("embedding", vocabulary, width)
-    x = table[text] + net.weight("positions", text.shape[1], width)
+    x = table[text] + net.weight("positions", 1024, width)[: text.shape[1]]
     for _ in range(layers):
         with net.scope("layer"):
             x = x + net.attention(net.layer_norm(x), width // 64, causal=True)
@@ -196,20 +196,27 @@ def gru_model(
     return _told(net.dense(jnp.stack(steps, 1), vocabulary), targets)
 
 
-def minimal_gru(
-    net: Net, text: Array, targets: Array | None = None, *, layers: int, width: int, vocabulary: int
-) -> Array:
-    """Recurrences that are linear in their state, each as a parallel scan of logarithmic depth."""
+def recurrence(keep: Array, add: Array) -> Array:
+    """States of ``state = keep * state + add`` along the second axis, from zero, by a scan of logarithmic depth."""
 
     def joined(before: tuple[Array, Array], after: tuple[Array, Array]) -> tuple[Array, Array]:
         return before[0] * after[0], before[1] * after[0] + after[1]
+
+    states: Array = lax.associative_scan(joined, (keep, add), axis=1)[1]
+    return states
+
+
+def minimal_gru(
+    net: Net, text: Array, targets: Array | None = None, *, layers: int, width: int, vocabulary: int
+) -> Array:
+    """Recurrences that are linear in their state, each as a parallel scan."""
 
     x = net.embed(text, vocabulary, width)
     for _ in range(layers):
         with net.scope("layer"):
             y = net.layer_norm(x)
             gate, fresh = nn.sigmoid(net.dense(y, width)), net.dense(y, width)
-            x = x + lax.associative_scan(joined, (1 - gate, gate * fresh), axis=1)[1]
+            x = x + recurrence(1 - gate, gate * fresh)
             x = x + net.perceptron(net.layer_norm(x), 4 * width)
     return _told(net.dense(net.layer_norm(x), vocabulary), targets)
 

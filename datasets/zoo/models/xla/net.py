@@ -80,7 +80,7 @@ class Net:
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
-        """No gradient reaches the weights that are asked for here."""
+        """No gradient reaches the weights that are asked for here, and no running statistic changes."""
         self._frozen = True
         try:
             yield
@@ -230,7 +230,10 @@ class Net:
         return jnp.zeros(width) if self._weights is None else self._statistics[path]
 
     def _update(self, name: str, old: Array, seen: Array) -> None:
-        self.updated[".".join((*self._path, name))] = _MOMENTUM * old + (1 - _MOMENTUM) * seen
+        if self._frozen:
+            return
+        path = ".".join((*self._path, name))  # a layer that runs twice updates what it has updated
+        self.updated[path] = _MOMENTUM * self.updated.get(path, old) + (1 - _MOMENTUM) * seen
 
 
 def max_pool(x: Array, size: int = 2, stride: int = 2) -> Array:

@@ -37,7 +37,7 @@ def lenet(net: Net, images: Array, labels: Array | None = None, *, classes: int)
     """Two convolutions and three linear layers."""
     x = images
     for features in (6, 16):
-        x = max_pool(jnp.tanh(net.conv(x, features, 5)))
+        x = max_pool(jnp.tanh(net.conv(x, features, 5, padding="VALID")))
     x = x.reshape(len(x), -1)
     for features in (120, 84):
         x = jnp.tanh(net.dense(x, features))
