@@ -27,7 +27,7 @@ from ...graphs.closed_json import Row, read_json
 from ...problems import Order, Placement, PlacementProblem, SchedulingProblem
 
 FORMAT = "opgym.reference_lines"
-#: Version 1 had no ``brkga``; files of it stay as they are.
+#: Version 1 had no ``brkga`` and no ``searched``; files of it stay as they are.
 VERSION = 2
 _READ_VERSIONS = (1, 2)
 #: Where the files are: ``<suite>.v<reference version>.json``.
@@ -150,6 +150,8 @@ class Line:
         annealing: Value of simulated annealing by its number of evaluations.
         best: The best known solution; ``None`` where nothing feasible is known.
         brkga: Value of BRKGA, drawn uniformly, by its number of evaluations; empty where it was not run.
+        searched: Evaluations of all searches together, whether they found the best solution or not; those of columns
+            count, those of heuristics do not. 0: lines of version 1 do not say.
     """
 
     problem: str
@@ -162,6 +164,7 @@ class Line:
     annealing: Mapping[int, float | None]
     best: Best | None
     brkga: Mapping[int, float | None] = field(default_factory=dict)
+    searched: int = 0
 
     @property
     def proven(self) -> bool:
@@ -188,7 +191,7 @@ class Line:
         tighter = measured if measured.bound > self.bound else self
         return Line(
             measured.problem, measured.fingerprint, measured.ops, measured.unit, tighter.bound, tighter.bound_by,
-            measured.heuristics, measured.annealing, best, measured.brkga,
+            measured.heuristics, measured.annealing, best, measured.brkga, max(self.searched, measured.searched),
         )  # fmt: skip
 
     def row(self) -> dict[str, Any]:
@@ -203,6 +206,7 @@ class Line:
             "heuristics": dict(self.heuristics),
             "annealing": {str(count): value for count, value in self.annealing.items()},
             "brkga": {str(count): value for count, value in self.brkga.items()},
+            "searched": self.searched,
             "best": None if self.best is None else self.best.row(),
             "proven": self.proven,
         }
@@ -214,15 +218,15 @@ class Line:
         Raises:
             InvalidDatasetError: It is no line, or contradicts itself.
         """
-        required = {"proven", *(field.name for field in fields(cls))} - {"brkga"}
-        row = Row(value, where, InvalidDatasetError, sorted(required), ("brkga",))
+        required = {"proven", *(field.name for field in fields(cls))} - {"brkga", "searched"}
+        row = Row(value, where, InvalidDatasetError, sorted(required), ("brkga", "searched"))
         best = None if row.get("best") is None else Best.from_row(row.get("best"), f"{where}: best")
         annealing = _by_evaluations(row, "annealing")
         brkga = {} if row.get("brkga") is None else _by_evaluations(row, "brkga")
         line = cls(
             row.text("problem"), row.text("fingerprint"), row.integer("ops", 1, _MOST_OPS), row.text("unit"),
             row.number("bound", 0, _MOST_VALUE), row.text("bound_by"), _values(row, "heuristics"),
-            annealing, best, brkga,
+            annealing, best, brkga, 0 if row.get("searched") is None else row.integer("searched", 0, 2**62),
         )  # fmt: skip
         if row.flag("proven") != line.proven:
             row.refuse(f"has proven = {row.get('proven')!r}, and the bound says otherwise")

@@ -16,7 +16,7 @@ from opgym.errors import InvalidDatasetError, InvalidSolutionError, UnknownIdErr
 from opgym.graphs import Cluster
 from opgym.problems import Objective, Order, Placement, PlacementProblem, SchedulingProblem, program_order
 
-SHIPPED = ("memory-order", "small-exact")
+SHIPPED = ("gdp", "memory-order", "small-exact")
 GRAPH = datasets.load("example/rnn-train")
 SCHEDULE = SchedulingProblem(GRAPH)
 PROGRAM = Best.of(SCHEDULE, Order(SCHEDULE.ops), "program-order", 1, None)

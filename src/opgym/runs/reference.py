@@ -187,6 +187,7 @@ def measure(task: Task) -> dict[str, Any]:
     if task.known is not None:
         heuristics, best = dict(task.known.heuristics), task.known.best
         annealing, brkga = dict(task.known.annealing), dict(task.known.brkga)
+        searched = task.known.searched
         if task.known.bound > value:
             value, proved_by = task.known.bound, task.known.bound_by
     else:
@@ -202,6 +203,7 @@ def measure(task: Task) -> dict[str, Any]:
         for count in task.brkga:
             result = run_search(problem, Search("brkga", count), None)
             brkga[count] = None if result is None else offer(result, count, None)
+        searched = sum(ANNEALING) + sum(task.brkga)
     until = None if task.seconds is None else time.perf_counter() + task.seconds
     todo = searches(problem, task.evaluations) if task.searches is None else task.searches
     for position, search in enumerate(todo):
@@ -214,12 +216,14 @@ def measure(task: Task) -> dict[str, Any]:
         if result is None:
             continue
         offer(result, search.evaluations or result.evaluations, task.seconds, polished)
+        searched += result.evaluations
         if solver_class(search.solver).proves and result.bound is not None and result.bound > value:
             value, proved_by = float(result.bound), search.solver
     ops = len(problem.ops) if isinstance(problem, SchedulingProblem) else problem.graph.num_ops
     unit = problem.unit if isinstance(problem, SchedulingProblem) else bound.unit
     line = Line(
-        task.row.name, task.row.fingerprint, ops, unit, value, proved_by, heuristics, annealing, best, brkga
+        task.row.name, task.row.fingerprint, ops, unit, value, proved_by, heuristics, annealing, best, brkga,
+        searched,
     )  # fmt: skip
     if best is not None and best.value < value:
         raise InvalidDatasetError(
@@ -349,7 +353,7 @@ def settle(suite: Suite, measured: Sequence[Line], base: Lines | None) -> Settle
                 f"{line.problem}: a value of {joined.best.value:g} by {joined.best.found_by} is below the bound of "
                 f"{joined.bound:g} by {joined.bound_by}; one of them errs, please report it"
             )
-        if joined.row() != known.row():
+        if replace(joined, searched=known.searched).row() != known.row():
             new[line.problem] = joined
             changed.append(line.problem)
             if joined.best is not known.best:
