@@ -195,12 +195,6 @@ TABLE = (
         (train("botnet26t_256", 256), infer("botnet26t_256", 256), train("botnet50ts_256", 256)),
     ),
     Architecture(
-        "sequencer",
-        'Tatsunami and Taki 2022, "Sequencer: deep LSTM for image classification": small.',
-        "adam",
-        (train("sequencer2d_s"), infer("sequencer2d_s")),
-    ),
-    Architecture(
         "vit",
         'Dosovitskiy et al. 2021, "An image is worth 16x16 words": the hybrid R26+S/32; Touvron et al. 2021, "Training '
         'data-efficient image transformers and distillation through attention": DeiT-Ti with a distillation token.',
