@@ -25,8 +25,6 @@ EVALUATIONS = {
     Objective.PEAK_MEMORY.value: {"synthetic": 100_000, "real": 20_000},
     Objective.STEP_TIME.value: {"synthetic": 50_000, "real": 20_000},
 }
-#: Memory for failed sets of the exact search.
-_PROOF_BYTES = 2**22
 
 
 def reference_task(row: Row, evaluations: int | None = None, seconds: float | None = None) -> Task:
@@ -40,11 +38,7 @@ def reference_task(row: Row, evaluations: int | None = None, seconds: float | No
     """
     if not row.cluster:
         count = evaluations or MOVES
-        searches = [
-            Search("order-search", count),
-            Search("order-annealing", count),
-            Search("dp-order", None, {"max_bytes": _PROOF_BYTES}),
-        ]
+        searches = [Search("order-search", count), Search("order-annealing", count)]
         known = stored(row) is not None  # orders are worth the same with other costs
         return Task(row, evaluations, seconds, brkga=BRKGA, searches=() if known else tuple(searches))
     count = evaluations or EVALUATIONS[row.objective][row.population]
