@@ -157,9 +157,10 @@ def library() -> Any:
 
 
 def make_deterministic(network: nn.Module) -> None:
-    """Turns off dropout and stochastic depth, whose modules keep the probability as ``drop_prob``."""
+    """Turns off dropout and stochastic depth, as modules or as probabilities that are passed on."""
     for module in network.modules():
         if isinstance(module, _DropoutNd):
             module.p = 0.0
-        elif "drop_prob" in vars(module):
-            vars(module)["drop_prob"] = 0.0
+        for name in ("drop_prob", "drop_rate"):
+            if name in vars(module):
+                vars(module)[name] = 0.0
