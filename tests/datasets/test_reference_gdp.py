@@ -30,6 +30,17 @@ def test_heuristics_leave_room() -> None:
     assert sum(gap is not None and gap > 0.1 for gap in gaps) >= 12
 
 
+def test_every_row_was_searched_for_long() -> None:
+    """With 50,000 evaluations, of the largest graph with 5,000, unless a bound proved the optimum before."""
+    found = list(lines("gdp"))
+    largest = max(line.ops for line in found)
+    for line in found:
+        assert line.best is not None
+        assert line.best.seconds_limit is None
+        least = 5_000 if line.ops == largest else 50_000
+        assert line.proven or line.searched >= least, line.problem
+
+
 @pytest.mark.parametrize("name", SUITES)
 def test_lines_have_all_columns(name: str) -> None:
     for line in lines(name):
