@@ -185,6 +185,7 @@ import hashlib, os, sys
 if sys.argv[2] == "one" and hasattr(os, "sched_setaffinity"):
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
 from opgym.datasets.zoo.registry import variants
+from opgym.graphs.storage import to_bytes
 for name in sys.argv[3:]:
     graph = variants(sys.argv[1])[name].build().graph
 print(hashlib.sha256(to_bytes(graph)).hexdigest())
