@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import time
@@ -81,6 +82,7 @@ def serve(seat: Seat, task: Task, pipe: Connection) -> None:
 class _Worker:
     def __init__(self, seat: Seat, task: Task) -> None:
         os.sched_setaffinity(0, {seat.core})
+        _keep_freed_memory()
         torch.set_num_threads(1)
         torch.set_flush_denormal(True)
         self.seat = seat
@@ -211,6 +213,20 @@ class _Worker:
                 raise ExecutionFailedError(
                     f"device {self.seat.device} waited {self.seat.patience_s:g} s for the other process"
                 )
+
+
+def _keep_freed_memory() -> None:
+    """Lets the C library keep what is freed for the next op, as allocators of devices do.
+
+    Else each large tensor comes from the system and page by page, which takes as long as a small op and varies. Where
+    the C library is not glibc, it stays so.
+    """
+    trim_threshold, top_pad, mmap_threshold = -1, -2, -3  # of malloc.h
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(mmap_threshold, 32 * 2**20)
+        mallopt(trim_threshold, 2**31 - 1)
+        mallopt(top_pad, 64 * 2**20)
 
 
 def _flat(storage: torch.UntypedStorage) -> Tensor:
