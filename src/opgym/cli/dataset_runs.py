@@ -72,8 +72,9 @@ def reference(
     every machine and for any number of workers; heuristics and annealing are in any case.
 
     --json prints {suite, suite_version, reference_version, file, added, changed, improved, proven, lines}, lines a
-    list of {problem, fingerprint, ops, unit, bound, bound_by, heuristics, annealing, best, proven, gap}; gap is how
-    far the best heuristic is above the best-known value, as a share of the latter. Solutions are in the file only.
+    list of {problem, fingerprint, ops, unit, bound, bound_by, heuristics, annealing, brkga, searched, best, proven,
+    gap}; searched are the evaluations of all searches, gap is how far the best heuristic is above the best-known
+    value, as a share of the latter. Solutions are in the file only.
     """
     from .. import datasets
     from ..datasets.reference import FOLDER
