@@ -11,22 +11,33 @@ import pytest
 
 from opgym import datasets
 from opgym.datasets import synthetic, zoo
-from opgym.datasets.suites import PROTOCOLS, SUITES, Candidate, Protocol, Row, Screening, Suite, recipes
+from opgym.datasets.suites import (
+    PROTOCOLS,
+    SUITES,
+    Candidate,
+    Generated,
+    Protocol,
+    Row,
+    Screening,
+    Suite,
+    recipes,
+)
 from opgym.datasets.suites.problem_list import forbid
 from opgym.errors import InvalidDatasetError, UnknownIdError
 from opgym.graphs.structure import check_structure
 from opgym.problems import Placement, PlacementProblem, SchedulingProblem, program_order
 
 NAMES = datasets.suite_names()
-#: Rows that were found by search.
+#: Rows that were found by search, and rows that were marked by it.
 SEARCHED = [name for name in NAMES if datasets.suite(name).screening is not None]
+FOUND = [name for name in SEARCHED if not name.startswith("regal-")]
 
 
 def group(id: str) -> str:
     """What no split may divide: a group of families, or a seed."""
     if id.startswith(synthetic.PREFIX):
         return id
-    return zoo.entry(id).group
+    return zoo.entry(id.partition("#")[0]).group
 
 
 # --- What is shipped ----------------------------------------------------------------------------------------
@@ -40,6 +51,9 @@ def test_the_suites() -> None:
         "gdp-memory",
         "memory-order",
         "placement-unscreened",
+        "regal-memory-1",
+        "regal-memory-2",
+        "regal-time",
         "small-exact",
         "stress",
         "throughput",
@@ -62,8 +76,8 @@ def test_no_family_is_in_two_parts(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_rows_name_the_graphs_that_are_shipped(name: str) -> None:
-    for row in datasets.suite(name).rows:
-        if row.graph.startswith(zoo.PREFIX):
+    for row in datasets.suite(name).rows[:: 10 if name.startswith("regal-") else 1]:
+        if row.graph.startswith(zoo.PREFIX) and "#" not in row.graph:
             assert zoo.entry(row.graph).fingerprint == row.fingerprint, row.name
         else:
             assert datasets.load(row.graph).fingerprint == row.fingerprint, row.name
@@ -119,8 +133,8 @@ def test_shipped_files_are_what_the_recipes_make(tmp_path: Path) -> None:
 
 
 def test_candidates_are_graphs_of_the_zoo() -> None:
-    assert SEARCHED == ["memory-order", "small-exact"]
-    for name in SEARCHED:
+    assert FOUND == ["memory-order", "small-exact"]
+    for name in FOUND:
         screening = datasets.suite(name).screening
         assert screening is not None
         assert all(
@@ -133,7 +147,7 @@ def test_candidates_are_graphs_of_the_zoo() -> None:
 @pytest.mark.slow
 def test_every_graph_that_is_small_enough_was_looked_at() -> None:
     expected = {zoo.PREFIX + name for name, entry in zoo.manifest().entries.items() if entry.ops <= 5_000}
-    for name in SEARCHED:
+    for name in FOUND:
         screening = datasets.suite(name).screening
         assert screening is not None
         looked_at = {candidate.graph for candidate in screening.candidates}
@@ -145,13 +159,14 @@ def test_rows_are_what_the_rule_says_of_the_candidates() -> None:
     assert ordered.screening is not None
     assert exact.screening is not None
     for candidate in ordered.screening.candidates:
+        assert candidate.best_heuristic is not None
         assert candidate.bound <= candidate.best_known <= candidate.best_heuristic
         assert candidate.accepted == (candidate.best_heuristic / candidate.best_known - 1 >= 0.02)
     for candidate in exact.screening.candidates:
         assert candidate.accepted == (candidate.bound == candidate.best_known and candidate.ops >= 100)
     assert {row.role for row in ordered.rows} == {"task"}
     gaps = {candidate.graph: candidate.gap for candidate in exact.screening.candidates}
-    assert all((row.role == "task") == (gaps[row.graph] >= 0.02) for row in exact.rows)
+    assert all((row.role == "task") == ((gaps[row.graph] or 0) >= 0.02) for row in exact.rows)
     assert all(row.cluster == "" and row.objective == "peak_memory" for row in (*ordered.rows, *exact.rows))
 
 
@@ -196,6 +211,14 @@ CANDIDATES = (
     Candidate("example/other", "1" * 64, 9, 0.0, 0.0, "bfs", 0.0, "bound: some", False),
 )
 SCREENED = replace(SUITE, screening=Screening("how", CANDIDATES))
+#: Marked rows of which one is for training, which nobody marked, beside graphs by rule.
+RULE = Generated("validation", ("er", "ba"), ("normal", "bytes"), 1_000_000, 1_000_002)
+MARKED = replace(
+    SUITE,
+    rows=(replace(ROWS[0], role="unscreened"), ROWS[1]),
+    screening=Screening("how", (replace(CANDIDATES[1], best_heuristic=None),)),
+    generated=(RULE,),
+)
 PROTOCOL = Protocol("p", 2, "summary", ("a", "b"), ("c",))
 
 
@@ -225,7 +248,7 @@ def test_a_screened_suite_keeps_all_candidates(tmp_path: Path) -> None:
         ({"candidates": [asdict(CANDIDATES[0])] * 2, "acceptance_rate": 1}, "has a candidate twice"),
         (
             {"candidates": [asdict(CANDIDATES[0])], "acceptance_rate": 1},
-            "other rows than its screening accepts",
+            "other screened rows than its screening accepts",
         ),
         ({"candidates": [asdict(CANDIDATES[0]) | {"bound": "x"}]}, "has bound = 'x'"),
         ({"method": 1}, "has method = 1"),
@@ -239,6 +262,50 @@ def test_screenings_that_are_refused(tmp_path: Path, change: dict[str, Any], wor
     (tmp_path / "s.json").write_text(json.dumps(document))
     with pytest.raises(InvalidDatasetError, match=words):
         Suite.load(tmp_path / "s.json")
+
+
+def test_graphs_by_rule(tmp_path: Path) -> None:
+    MARKED.save(tmp_path / "s.json")
+    read = Suite.load(tmp_path / "s.json")
+    assert read == MARKED
+    assert read.screening is not None
+    assert read.screening.candidates[0].gap is None
+    ids = list(read.generated[0])
+    assert len(ids) == len(RULE) == 6
+    assert ids[:3] == [
+        "synthetic/er?costs=normal&seed=1000000",
+        "synthetic/ba?costs=normal&seed=1000000",
+        "synthetic/er?costs=bytes&seed=1000001",
+    ]
+    assert RULE[-1] == ids[5] == "synthetic/ba?costs=normal&seed=1000002"
+    with pytest.raises(IndexError, match="graph 6 of 6"):
+        RULE[6]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"part": "all"}, "part = 'all'; expected train, validation, test"),
+        ({"families": ["er", "re"]}, "has families"),
+        ({"families": []}, "has families"),
+        ({"costs": ["free"]}, "expected some of bytes, normal"),
+        ({"first_seed": 5}, "has first_seed = 5"),
+        ({"last_seed": 1_000_000, "first_seed": 1_000_001}, "has last_seed = 1000000"),
+        ({"more": 1}, "unknown keys 'more'"),
+    ],
+)
+def test_rules_that_are_refused(change: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidDatasetError, match=words):
+        Generated.from_json(json.loads(json.dumps(RULE.to_json())) | change, "s")
+
+
+def test_rows_know_where_their_graph_is_from() -> None:
+    drawn = replace(ROWS[0], graph="synthetic/er?seed=1")
+    assert (ROWS[0].population, drawn.population) == ("real", "synthetic")
+    mixed = replace(SUITE, rows=(*ROWS, drawn))
+    assert mixed.part("train") == [ROWS[0], drawn]
+    assert mixed.part("train", "synthetic") == [drawn]
+    assert mixed.part("test", "synthetic") == []
 
 
 def test_rows_become_problems() -> None:
