@@ -86,6 +86,20 @@ def test_heuristics_find_it_again(graph: str) -> None:
     assert verify_lines(datasets.suite("gdp"), replace(found, lines=some), more=wrong_heuristics) == []
 
 
+@pytest.mark.slow
+def test_columns_come_out_again() -> None:
+    """Annealing, too, whatever else was searched since."""
+    found = lines("gdp")
+    for row in datasets.suite("gdp").rows:
+        if "transformer-xl-2l" in row.graph or "inception-v3-b32" in row.graph:
+            line = Line.from_row(measure(Task(row, searches=named_searches(row, ["annealing"], 1)))["line"])
+            assert (line.heuristics, line.annealing) == (
+                found[row.name].heuristics,
+                found[row.name].annealing,
+            )
+            assert (line.bound, line.bound_by) == (found[row.name].bound, found[row.name].bound_by)
+
+
 # --- What is found to be wrong ------------------------------------------------------------------------------
 
 GRAPH = datasets.load("example/rnn-train")
