@@ -34,15 +34,16 @@ DATASHEET = """
 are for the same uses: placing ops on devices, ordering them for memory, and testing learned methods on
 architectures that they have not seen.
 
-**What a graph is.** One step. Training: forward pass, loss, backward pass and optimizer, from PyTorch's own
-autograd, at the level of its operators (`aten`). Inference: the forward pass. Views are aliases of their
-storage and no ops; operators with several outputs have several tensors; a parameter of a training graph has a
+**What a graph is.** One step. Training: forward pass, loss, backward pass and optimizer. Inference: the forward
+pass. At level `aten` an op is an operator of PyTorch, whose own autograd made the backward pass; at level `hlo` it is
+an instruction of a program that XLA has compiled, fusions among them, in the order of XLA's schedule. Views are aliases
+of their storage and no ops; operators with several outputs have several tensors; a parameter of a training graph has a
 `variable` op as its home, and the update that writes it is in the same colocation group; an op's layer is the
 path of the module that it came from. Flops and bytes come from formulas of our own. [How a module is
 read](importing.md).
 
-**What is not in it.** No weights, no data, nothing about people. Nothing is fused, and no memory format is
-chosen, as a compiler would do; elementwise ops are marked, and what they cost is what they cost alone.
+**What is not in it.** No weights, no data, nothing about people. At level `aten` nothing is fused, and no memory
+format is chosen, as a compiler would do; elementwise ops are marked, and what they cost is what they cost alone.
 
 **Gaps against the papers.** Sizes of GDP's workloads are not public, so batch, width and length are ours, in
 each graph's configuration (`opgym datasets show`). GDP and REGAL used TensorFlow graphs, whose ops are others.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from .build import built_with, read_record
 from .manifest import MANIFEST, Dropped, Entry, Manifest
 from .registry import Variant
 from .selection import Candidate, select
-from .splits import split_of, twin_groups
+from .splits import assign_splits, splits_of_groups, twin_groups
 from .topology import Likeness
 
 _MOST_BATCH = 2**31 - 1
@@ -45,8 +46,8 @@ def assemble(
         out: Folder of a build.
         known: What the definitions offer; other candidates are left alone.
         dataset_version: Of the new manifest; by default that of ``shipped``, plus one if a graph of it has
-            gone or has other bytes.
-        shipped: What is there now.
+            gone or has other bytes. Version 1 is the first, and makes all splits anew.
+        shipped: What has been released; its families keep their splits.
         progress: Called with the number of graphs looked at, that of all, and the name of the last.
 
     Raises:
@@ -63,8 +64,18 @@ def assemble(
     if not candidates:
         raise InvalidDatasetError(f"{out}: no graph has been built there")
     kept, why = select(candidates)
-    groups = twin_groups((c.family, c.name.endswith("-train"), c.likeness) for c in kept)
-    entries = {candidate.name: _entry(candidate, groups[candidate.family]) for candidate in kept}
+    groups = twin_groups((c.family, (c.key.level, c.name.endswith("-train")), c.likeness.kinds) for c in kept)
+    first = shipped is None or dataset_version == 1
+    released = {} if first or shipped is None else {e.family: e.split for e in shipped.entries.values()}
+    splits = assign_splits(
+        Counter(groups[c.family] for c in kept),
+        {groups[c.family] for c in kept if c.workload},
+        splits_of_groups(released, groups),
+    )
+    entries = {}
+    for candidate in kept:
+        group = groups[candidate.family]
+        entries[candidate.name] = _entry(candidate, group, splits[group])
     dropped = tuple(
         Dropped(c.name, c.family, c.likeness.ops, why[c.name])
         for c in sorted(candidates, key=lambda c: c.name)
@@ -92,7 +103,7 @@ def _candidate(folder: Path, variant: Variant) -> Candidate[_Built] | None:
     return Candidate(built, variant.name, definition.family, definition.workload, Likeness.of(graph))
 
 
-def _entry(candidate: Candidate[_Built], group: str) -> Entry:
+def _entry(candidate: Candidate[_Built], group: str, split: str) -> Entry:
     built, definition = candidate.key, candidate.key.variant.definition
     configuration = dict(built.variant.configuration)
     batch = configuration.pop("batch", None)
@@ -112,7 +123,7 @@ def _entry(candidate: Candidate[_Built], group: str) -> Entry:
         level=built.level,
         family=definition.family,
         group=group,
-        split=split_of(group),
+        split=split,
         workload=definition.workload,
         source=definition.source,
         licence=definition.licence,

@@ -34,8 +34,8 @@ DEFAULT_SECONDS = 900.0
 _POLL_SECONDS = 0.05
 #: Compilers that have a version of their own, by the source whose programs they compile.
 _COMPILERS = {"jax": "jaxlib"}
-#: What tracing loads on its first use, which takes a second.
-_LOADED_ONCE = ("torch._dynamo",)
+#: Modules, by source of the definitions, that load what takes seconds; what has none starts threads, or is unknown.
+_LOADED_ONCE = {source: f"{__package__}.loaded_once.{source}" for source in ("own", "timm", "transformers")}
 
 Progress = Callable[[int, int, str], None]
 
@@ -213,7 +213,8 @@ def _context(waiting: Sequence[tuple[Variant, str]]) -> Any:
     context = multiprocessing.get_context("forkserver")
     modules = {variant.definition.function.__module__ for variant, _ in waiting}
     ours = sorted(module for module in modules if module.startswith("opgym."))
-    context.set_forkserver_preload([*ours, *_LOADED_ONCE] if ours else [])
+    sources = sorted({variant.definition.source for variant, _ in waiting} & _LOADED_ONCE.keys())
+    context.set_forkserver_preload([*ours, *(_LOADED_ONCE[source] for source in sources)] if ours else [])
     return context
 
 

@@ -130,7 +130,8 @@ def definition(
 
 
 def variants(origin: str = MODELS) -> dict[str, Variant]:
-    """All graphs that a package of definitions offers, by name; modules by name, the rest as it is written.
+    """All graphs that a package of definitions offers, by name; our own first, modules by name, the rest as
+    it is written.
 
     Args:
         origin: A package (each of its modules is imported), a module, or the path of a Python file.
@@ -141,7 +142,9 @@ def variants(origin: str = MODELS) -> dict[str, Variant]:
     """
     modules = _import(origin)
     found: dict[str, Variant] = {}
-    for (module, _), entry in sorted(_definitions.items(), key=lambda item: item[0][0]):
+    for (module, _), entry in sorted(
+        _definitions.items(), key=lambda item: (item[1].source != "own", item[0][0])
+    ):
         if module not in modules:
             continue
         for variant in entry.variants():

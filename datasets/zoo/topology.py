@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,8 +22,8 @@ HASH_ROUNDS = 8
 LIKENESS_ROUNDS = 3
 #: Two graphs are near copies above this share of common labels, with op counts within this share.
 NEAR_COPY_JACCARD, NEAR_COPY_OPS = 0.95, 0.05
-#: Two families are twins if graphs of theirs, both of training or both of inference, have op kinds whose shares
-#: differ by no more than this in all.
+#: Two families are twins if their training graphs, or their inference graphs, have op kinds whose shares differ, in the
+#: mean, by no more than this in all.
 TWIN_DISTANCE = 0.10
 
 Labels = NDArray[np.uint64]
@@ -51,9 +52,7 @@ class Likeness:
         """What a graph is like."""
         near = wl_labels(graph, LIKENESS_ROUNDS)
         label, count = np.unique(near, return_counts=True)
-        share = np.bincount(graph.op_kind, minlength=len(graph.kinds)) / graph.num_ops
-        return cls(topology_hash(graph), graph.num_ops, label, count.astype(np.int64),
-                   dict(zip(graph.kinds, share.tolist(), strict=True)))  # fmt: skip
+        return cls(topology_hash(graph), graph.num_ops, label, count.astype(np.int64), kind_shares(graph))
 
     def jaccard(self, other: Likeness) -> float:
         """Common labels by all labels, each as often as ops have it: 1 for equal topologies."""
@@ -69,11 +68,18 @@ class Likeness:
             return False
         return self.jaccard(other) > NEAR_COPY_JACCARD
 
-    def kind_distance(self, other: Likeness) -> float:
-        """Sum of the differences between shares of kinds: 0 for equal histograms, 2 for disjoint ones."""
-        every = self.kinds.keys() | other.kinds.keys()
-        # Rounded once, so that it does not depend on the order in which a set is read.
-        return math.fsum(abs(self.kinds.get(kind, 0.0) - other.kinds.get(kind, 0.0)) for kind in every)
+
+def kind_shares(graph: Graph) -> dict[str, float]:
+    """Share of the ops that each kind has."""
+    share = np.bincount(graph.op_kind, minlength=len(graph.kinds)) / graph.num_ops
+    return dict(zip(graph.kinds, share.tolist(), strict=True))
+
+
+def share_distance(shares: Mapping[str, float], others: Mapping[str, float]) -> float:
+    """Sum of the differences between shares of kinds: 0 for equal histograms, 2 for disjoint ones."""
+    every = shares.keys() | others.keys()
+    # Rounded once, so that it does not depend on the order in which a set is read.
+    return math.fsum(abs(shares.get(kind, 0.0) - others.get(kind, 0.0)) for kind in every)
 
 
 def topology_hash(graph: Graph) -> str:

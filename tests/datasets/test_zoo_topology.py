@@ -1,13 +1,12 @@
 """Topologies: what is equal, what is alike, and which graphs are too alike for both to count."""
 
-import numpy as np
 import pytest
 
 from opgym import datasets
 from opgym.datasets.zoo import selection
 from opgym.datasets.zoo.selection import Candidate, select
-from opgym.datasets.zoo.splits import SPLITS, split_of, twin_groups
-from opgym.datasets.zoo.topology import Likeness, topology_hash, wl_labels
+from opgym.datasets.zoo.splits import assign_splits, splits_of_groups, twin_groups
+from opgym.datasets.zoo.topology import Likeness, kind_shares, share_distance, topology_hash, wl_labels
 from opgym.graphs import Graph, GraphBuilder
 
 
@@ -89,9 +88,9 @@ def test_jaccard_of_label_multisets() -> None:
 
 def test_distance_of_histograms() -> None:
     one, two = Likeness.of(graph([], "aab")), Likeness.of(graph([], "abc"))
-    assert one.kind_distance(two) == pytest.approx(1 / 3 + 0 + 1 / 3)
-    assert one.kind_distance(one) == 0
-    assert one.kind_distance(Likeness.of(graph([], "ccc"))) == 2
+    assert share_distance(one.kinds, two.kinds) == pytest.approx(1 / 3 + 0 + 1 / 3)
+    assert share_distance(one.kinds, one.kinds) == 0
+    assert share_distance(one.kinds, kind_shares(graph([], "ccc"))) == 2
 
 
 def test_near_copies() -> None:
@@ -132,25 +131,52 @@ def test_workloads_may_be_alike_but_not_too_large(monkeypatch: pytest.MonkeyPatc
 # --- Splits -------------------------------------------------------------------------------------------------
 
 
-def test_splits_have_their_shares_and_never_change() -> None:
-    draws = [split_of(f"family{i}") for i in range(2000)]
-    assert {split: round(draws.count(split) / 2000, 1) for split in SPLITS} == {
-        "train": 0.6, "validation": 0.2, "test": 0.2,
-    }  # fmt: skip
-    assert [split_of(name) for name in ("rnnlm", "gnmt", "resnet", "bert", "unet")] == SPLITS_OF_FIVE
+def test_splits_have_their_shares_of_the_graphs() -> None:
+    graphs = {f"family{i}": 1 + i % 7 for i in range(200)} | {"large": 90}
+    splits = assign_splits(graphs, {"large", "family3"})
+    assert splits["large"] == splits["family3"] == "test"
+    total = sum(graphs.values())
+    share = {
+        split: sum(n for group, n in graphs.items() if splits[group] == split) / total
+        for split in set(splits.values())
+    }
+    assert share == pytest.approx({"train": 0.6, "validation": 0.2, "test": 0.2}, abs=0.002)
+    assert assign_splits(dict(reversed(graphs.items())), {"family3", "large"}) == splits
 
 
-SPLITS_OF_FIVE = ["test", "test", "train", "train", "train"]
+def test_a_group_of_workloads_may_be_more_than_the_test_should_have() -> None:
+    graphs = {"workloads": 50, **{f"family{i}": 5 for i in range(10)}}
+    splits = assign_splits(graphs, {"workloads"})
+    assert [group for group, split in splits.items() if split == "test"] == ["workloads"]
+    assert sorted(splits.values()).count("validation") == 3  # as 20 to 60: 2.5 of 10
+
+
+def test_released_splits_stay() -> None:
+    released = {"a": "test", "b": "train", "c": "validation", "d": "test", "gone": "train"}
+    groups = {"a": "a", "b": "b", "c": "c", "d": "c", "new": "a"}
+    kept = splits_of_groups(released, groups)
+    assert kept == {"a": "test", "b": "train", "c": "validation"}  # d was tested, its twin validated on
+    splits = assign_splits({"a": 9, "b": 1, "c": 1, "other": 1}, {"b"}, kept)
+    assert {group: splits[group] for group in kept} == kept
 
 
 def test_twins_are_found_through_others() -> None:
-    def rows(shares: dict[str, int], trains: bool = True) -> list[tuple[str, bool, Likeness]]:
+    def rows(shares: dict[str, int], level: str = "aten-train") -> list[tuple[str, str, dict[str, float]]]:
         return [
-            (name, trains, Likeness.of(graph([], "a" * n + "b" * (100 - n)))) for name, n in shares.items()
+            (name, level, kind_shares(graph([], "a" * n + "b" * (100 - n)))) for name, n in shares.items()
         ]
 
     # Each step is .08 in all; d is .2 from c.
     assert twin_groups(rows({"c": 58, "b": 54, "a": 50, "d": 70})) == {"a": "a", "b": "a", "c": "a", "d": "d"}
-    apart = [*rows({"x": 50}), *rows({"y": 50}, trains=False)]
+    apart = [*rows({"x": 50}), *rows({"y": 50}, level="aten-infer")]
     assert twin_groups(apart) == {"x": "x", "y": "y"}
-    assert np.unique(list(twin_groups(rows({"a": 50, "b": 50, "c": 50})).values())).tolist() == ["a"]
+    assert set(twin_groups(rows({"a": 50, "b": 50, "c": 50})).values()) == {"a"}
+
+
+def test_families_are_compared_in_the_mean() -> None:
+    def row(family: str, n: int) -> tuple[str, str, dict[str, float]]:
+        return family, "hlo", kind_shares(graph([], "a" * n + "b" * (100 - n)))
+
+    outlier = [row("x", 50), row("x", 80), row("y", 50)]  # means 65 and 50
+    assert twin_groups(outlier) == {"x": "x", "y": "y"}
+    assert twin_groups([*outlier, row("y", 78)]) == {"x": "x", "y": "x"}

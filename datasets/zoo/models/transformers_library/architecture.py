@@ -134,7 +134,7 @@ class LibraryWorkload:
         Raises:
             MissingExtraError: The library is not installed.
         """
-        library = _library()
+        library = load_library()
         model = getattr(library, self.architecture.model)
         configuration = model.config_class(**self.settings)
         _simplify(configuration, library.PretrainedConfig)
@@ -225,7 +225,7 @@ def flat(settings: Settings, prefix: str = "") -> dict[str, Any]:
     return result
 
 
-def _library() -> Any:
+def load_library() -> Any:
     """The library, without any access to the network."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ["TRANSFORMERS_DISABLE_TORCH_CHECK"] = "1"  # checks of values, which there are none of
