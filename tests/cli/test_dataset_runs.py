@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from opgym import datasets
+from opgym.cli.dataset_runs import _screened
 from opgym.datasets.reference import Lines, lines
 from opgym.datasets.suites import Suite
 
@@ -118,6 +119,13 @@ def test_rows_in_the_manner_of_regal_are_marked(
     assert "no candidate has" in refused(
         "datasets", "screen", "regal-time", "--graphs", "nothing here", "--out", tmp_path
     )
+
+
+def test_rows_that_nobody_marked_are_no_controls() -> None:
+    suite = datasets.suite("regal-memory-1")
+    document = _screened(suite, [], "file")
+    assert document["rows"] == len(suite.rows) > len(suite.part("test"))
+    assert document["tasks"] + document["controls"] == len(suite.part("test"))
 
 
 def test_what_regal_suites_leave(rows: Callable[..., Any], opgym: Run) -> None:

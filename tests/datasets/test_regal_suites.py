@@ -27,8 +27,9 @@ def known(suite: Suite) -> Lines:
     return lines(suite.name)
 
 
-def family(id: str) -> str:
-    return zoo.entry(id.partition("#")[0]).family
+def group(id: str) -> str:
+    """The family of a graph, with its twins."""
+    return zoo.entry(id.partition("#")[0]).group
 
 
 # --- Parts --------------------------------------------------------------------------------------------------
@@ -47,13 +48,13 @@ def test_the_test_has_synthetic_and_real_graphs(suite: Suite) -> None:
 
 
 def test_nothing_that_is_tested_has_a_relative_among_what_is_trained_on(suite: Suite) -> None:
-    families = {
-        part: {family(row.graph) for row in suite.part(part, "real")}
+    groups = {
+        part: {group(row.graph) for row in suite.part(part, "real")}
         for part in ("train", "validation", "test")
     }
-    assert all(families.values())
-    assert families["test"].isdisjoint(families["train"] | families["validation"])
-    assert families["train"].isdisjoint(families["validation"])
+    assert all(groups.values())
+    assert groups["test"].isdisjoint(groups["train"] | groups["validation"])
+    assert groups["train"].isdisjoint(groups["validation"])
     for row in suite.rows:
         if row.population == "real":
             assert zoo.entry(row.graph.partition("#")[0]).split == row.part

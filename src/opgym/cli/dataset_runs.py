@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
@@ -284,14 +285,14 @@ def _screened(made: Suite, lines: list[Line], file: str) -> dict[str, Any]:
         of_three = line.heuristics["best-of-three"]
         if line.best is not None and of_three:
             ratios.append(line.best.value / of_three)
-    tasks = sum(row.role == "task" for row in made.rows)
+    roles = Counter(row.role for row in made.rows)
     return {
         "suite": made.name,
         "version": made.suite_version,
         "rule": made.rule,
         "rows": len(made.rows),
-        "tasks": tasks,
-        "controls": len(made.rows) - tasks,
+        "tasks": roles["task"],
+        "controls": roles["control"],
         "against_best_of_three": fmean(ratios) if ratios else None,
         "file": file,
         **made.screening.to_json(),

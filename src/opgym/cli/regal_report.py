@@ -29,7 +29,8 @@ def show_regal(documents: Sequence[dict[str, Any]]) -> None:
             grid.add_row(table["population"], rows, *counts, *cells)
         show(grid)
     note(
-        "95 % intervals over graphs, or over families of real ones; in brackets: rows with something feasible"
+        "95 % intervals over graphs, or over families of real ones (twins as one); in brackets: rows with something "
+        "feasible"
     )
 
 

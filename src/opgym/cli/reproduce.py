@@ -310,7 +310,7 @@ def step_time_truth(
     quick: Annotated[bool, typer.Option("--quick", help="One network, and fewer repetitions.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare simulated step times with measured ones on two cores, placement by placement (3 minutes).
+    """Compare simulated step times with measured ones on two cores, placement by placement (4 minutes).
 
     Example:
 
@@ -381,7 +381,7 @@ def regal_headroom(as_json: JsonOption = False) -> None:
     ```
 
     Left is 1 - best known / value, its mean over rows with a 95 % interval of a bootstrap that draws whole graphs, and
-    whole families of real ones. `opgym datasets reference SUITE` recomputes the lines.
+    whole families (with their twins) of real ones. `opgym datasets reference SUITE` recomputes the lines.
 
     --json prints a list of {suite, suite_version, reference_version, tables}.
     """

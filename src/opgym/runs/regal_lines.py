@@ -117,9 +117,10 @@ def report(name: str, suite: Suite | None = None, lines: Lines | None = None) ->
 
     Returns:
         ``suite``, ``suite_version``, ``reference_version`` and ``tables``: for each population and role (``"task"`` and
-        ``"all"``) the number of ``rows``, of independent ``clusters`` (graphs, or families of real ones) and of
-        ``proven`` optima, and under ``columns`` of BRKGA, annealing and the best heuristic the mean of 1 - best known /
-        value with its interval (``left``), over the rows where it finds something feasible (``feasible``).
+        ``"all"``) the number of ``rows``, of independent ``clusters`` (graphs, or families of real ones, twins as one)
+        and of ``proven`` optima, and under ``columns`` of BRKGA, annealing and the best heuristic the mean of
+        1 - best known / value with its interval (``left``), over the rows where it finds something feasible
+        (``feasible``).
     """
     found = datasets.suite(name) if suite is None else suite
     known = datasets.reference.lines(name) if lines is None else lines
@@ -169,10 +170,10 @@ def _table(rows: Sequence[Row], known: Lines) -> dict[str, Any]:
 
 
 def cluster_of(row: Row) -> str:
-    """What may not be counted twice: a random graph, or the family of a real one with its copies."""
+    """What may not be counted twice: a random graph, or the family of a real one with its copies and twins."""
     if row.population == "synthetic":
         return row.graph
-    return zoo.entry(row.graph.partition("#")[0]).family
+    return zoo.entry(row.graph.partition("#")[0]).group
 
 
 def report_all() -> list[dict[str, Any]]:
