@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
+from math import floor
 from pathlib import Path
 from statistics import geometric_mean
 
@@ -150,7 +151,11 @@ def memory_order_page() -> tuple[str, str]:
         assert of_three is not None
         assert heuristic is not None
         ratios.append(best.value / of_three)
-        proof = line.bound_by if line.proven else f"open: at least {line.bound / best.value:.4f}"
+        proof = (
+            line.bound_by
+            if line.proven
+            else f"open: at least {floor(line.bound / best.value * 1e4) / 1e4:.4f}"
+        )
         table.append(
             f"| `{row.graph}` | {row.part} | {line.ops:,} | {best.value:,.0f} | {best.found_by} | "
             f"{heuristic / best.value:.3f} | {of_three / best.value:.3f} | {proof} |"

@@ -161,7 +161,7 @@ def screen(
     workers: WorkersOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Search for the rows of a suite that is made by search, or mark them (at most 6 minutes of CPU time).
+    """Search for the rows of a suite that is made by search, or mark them (up to half an hour of CPU time).
 
     Example:
 
