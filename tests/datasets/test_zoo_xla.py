@@ -53,7 +53,8 @@ def seeded(network: Any, *data: Any) -> dict[str, Any]:
 
 
 def ran(network: Any, weights: dict[str, Any], *data: Any) -> Any:
-    return network(Net(weights, {}, train=False), *data)
+    # In one program: op by op, XLA would compile each of them by itself, which takes longer.
+    return jax.jit(lambda weights, *data: network(Net(weights, {}, train=False), *data))(weights, *data)
 
 
 def small(network: Any, mode: str = "train", **options: Any) -> Program:
@@ -249,6 +250,7 @@ def test_language_models_do_not_see_later_words(network):
     assert not np.allclose(before[:, 4:], after[:, 4:])
 
 
+@pytest.mark.slow
 def test_wavenet_sees_its_receptive_field():
     network = partial(language.wavenet, stacks=1, layers=3, channels=4, levels=5)
     samples = words(5, 1, 20)
@@ -318,6 +320,7 @@ def test_adversaries_learn_from_their_own_losses():
                               gradient["discriminator.conv_0.bias"])  # fmt: skip
 
 
+@pytest.mark.slow
 def test_flow_gives_the_determinant_of_its_jacobian():
     network = partial(generative.flow, couplings=3, width=8)
     x = noise(1, 4)
@@ -350,12 +353,14 @@ def test_physics_informed_loss_is_that_of_finite_differences():
 
 def test_waves_keep_their_water():
     height = 0.05 * noise(8, 8)
-    h, u, v = ran(partial(science.shallow_water, steps=5), {}, height)
+    with jax.disable_jit():  # XLA takes far longer to optimise this one
+        h, u, v = ran(partial(science.shallow_water, steps=5), {}, height)
     assert float(h.sum()) == pytest.approx(float(height.sum()), abs=1e-4)
     assert np.abs(u).max() > 1e-3
     assert np.abs(v).max() > 1e-3
 
 
+@pytest.mark.slow
 def test_atoms_keep_their_energy_and_momentum():
     grid = np.stack(np.meshgrid(*[np.arange(3) * 1.2] * 3), -1).reshape(-1, 3)
     x, v = jnp.asarray(grid, jnp.float32), 0.1 * noise(27, 3)
@@ -372,6 +377,7 @@ def test_atoms_keep_their_energy_and_momentum():
     assert np.abs(after - x).max() > 1e-3
 
 
+@pytest.mark.slow
 def test_mixtures_and_means_find_two_clusters():
     points = jnp.concatenate([noise(200, 2) * 0.1 + 1, noise(100, 2, seed=1) * 0.1 - 1])
     begin = jnp.asarray([[0.3, 0.1], [-0.3, -0.1]])
@@ -392,6 +398,7 @@ def test_conjugate_gradients_solve():
     np.testing.assert_allclose(4.1 * found - around, right, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_transport_has_its_marginals():
     network = partial(science.sinkhorn, targets=3, steps=30)
     points = 0.3 * noise(5, 2)
@@ -420,6 +427,7 @@ def test_filter_equals_the_joint_gaussian():
     np.testing.assert_allclose(spread, states[-1] - gain @ np.stack(cross), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_attention_over_edges_equals_dense_attention():
     network = partial(science.graph_attention, layers=1, heads=2, width=3, classes=3)
     nodes, senders, receivers = noise(4, 5), jnp.asarray([0, 1, 2, 3, 0, 2]), jnp.asarray([0, 1, 2, 3, 1, 1])

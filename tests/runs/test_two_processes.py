@@ -175,14 +175,10 @@ def test_the_link_is_measured(rnnlm):
     assert link.link.latency_ns == link.copy_ns + link.signal_ns
 
 
-def test_nothing_is_left_behind(rnnlm):
-    """The shared memory has no name any more as soon as both processes have it."""
+def test_no_memory_is_left_behind(rnnlm):
+    """It has no name any more as soon as both processes have it."""
     with pytest.raises(FileNotFoundError):
         SharedMemory(rnnlm._memory.name)
-    two = Pair(RNNLM, cores(), patience_s=60)
-    with pytest.raises(KeyboardInterrupt), two:
-        raise KeyboardInterrupt
-    assert not any(process.is_alive() for process in two._processes)
 
 
 def test_convolutions_and_buffers_that_a_step_changes_and_a_child_that_fails():
@@ -203,14 +199,23 @@ def test_convolutions_and_buffers_that_a_step_changes_and_a_child_that_fails():
     assert not any(process.is_alive() for process in two._processes)
 
 
-def test_a_child_that_is_killed_is_named():
-    with Pair(RNNLM, cores(), patience_s=60) as two:
-        os.kill(two._processes[0].pid, signal.SIGKILL)
-        with pytest.raises(ExecutionFailedError, match="device 0 ended with exit code -9"):
-            two.link()
+def test_a_child_that_is_killed_is_named_and_an_interrupt_ends_the_other():
+    two = Pair(RNNLM, cores(), patience_s=60)
+
+    def interrupted():
+        with two:
+            os.kill(two._processes[0].pid, signal.SIGKILL)
+            with pytest.raises(ExecutionFailedError, match="device 0 ended with exit code -9"):
+                two.link()
+            assert two._processes[1].is_alive()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert not any(process.is_alive() for process in two._processes)
 
 
+@pytest.mark.slow
 def test_waiting_for_what_nobody_sends_ends():
     plan = plan_step(problem_of(RNNLM.graph), random_placement(RNNLM.graph, 0), LINK)
     first, second = plan.actions
@@ -223,6 +228,7 @@ def test_waiting_for_what_nobody_sends_ends():
     assert not any(process.is_alive() for process in two._processes)
 
 
+@pytest.mark.slow
 def test_a_start_that_fails_leaves_nothing(monkeypatch):
     made = []
 
