@@ -1,6 +1,7 @@
 """The suites in the manner of REGAL: their parts, how rows were marked, and what they are measured against."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -11,7 +12,7 @@ from opgym.datasets.suites import Suite
 from opgym.problems import PlacementProblem, SchedulingProblem
 from opgym.runs import headroom
 from opgym.runs.reference import measure as measure_line
-from opgym.runs.regal_lines import reference_task, report
+from opgym.runs.regal_lines import LEAST_CLUSTERS, reference_task, report
 from opgym.runs.regal_suites import CAP, SETTINGS, Task, leaves_a_gap, measure, row_of, tasks
 
 NAMES = list(SETTINGS)
@@ -175,6 +176,17 @@ def test_brkga_leaves_something_on_random_graphs() -> None:
         assert left["left"]["low"] < left["left"]["estimate"] < left["left"]["high"]
     real = next(t for t in report("regal-time")["tables"] if t["population"] == "real")
     assert 1 < real["clusters"] < real["rows"]
+
+
+def test_few_samples_have_no_interval() -> None:
+    whole = datasets.suite("regal-memory-1")
+    for rows, told in ((LEAST_CLUSTERS - 1, False), (LEAST_CLUSTERS, True)):
+        some = replace(whole, rows=whole.part("test", "synthetic")[:rows])
+        table = next(t for t in report(whole.name, some)["tables"] if t["role"] == "all")
+        left = table["columns"]["brkga 5,000"]["left"]
+        assert table["clusters"] == rows
+        assert (left["low"] is not None, left["high"] is not None) == (told, told)
+        assert 0 < left["estimate"] < 1
 
 
 def test_a_rebuilt_graph_is_searched_anew() -> None:

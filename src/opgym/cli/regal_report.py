@@ -14,11 +14,13 @@ def show_regal(documents: Sequence[dict[str, Any]]) -> None:
     Args:
         documents: What ``runs.regal_lines.report`` returns of each.
     """
+    from ..runs.regal_lines import LEAST_CLUSTERS
+
     for document in documents:
         columns = list(document["tables"][0]["columns"])
-        headings = {"graphs": "left", "rows": "left", "n": "right", "clusters": "right", "proven": "right"}
+        headings = {"graphs": "left", "rows": "left", "n": "right", "samples": "right", "proven": "right"}
         grid = new_table(
-            headings | dict.fromkeys(columns, "right"),
+            headings | dict.fromkeys(columns, "wrap"),
             f"{document['suite']}, version {document['suite_version']}; lines of version "
             f"{document['reference_version']}: left to the best known, %",
         )
@@ -29,8 +31,8 @@ def show_regal(documents: Sequence[dict[str, Any]]) -> None:
             grid.add_row(table["population"], rows, *counts, *cells)
         show(grid)
     note(
-        "95 % intervals over graphs, or over families of real ones (twins as one); in brackets: rows with something "
-        "feasible"
+        "95 % intervals over graphs, or over families of real ones (twins as one), where there are "
+        f"{LEAST_CLUSTERS}; in brackets: rows with something feasible"
     )
 
 
@@ -59,5 +61,6 @@ def _left(column: dict[str, Any], rows: int) -> str:
     some = "" if column["feasible"] == rows else f" ({column['feasible']})"
     if column["left"] is None:
         return f"-{some}"
-    estimate, low, high = (100 * column["left"][key] for key in ("estimate", "low", "high"))
-    return f"{estimate:.1f} [{low:.1f}, {high:.1f}]{some}"
+    left = column["left"]
+    interval = "" if left["low"] is None else f" [{100 * left['low']:.1f}, {100 * left['high']:.1f}]"
+    return f"{100 * left['estimate']:.1f}{interval}{some}"

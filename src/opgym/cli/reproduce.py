@@ -381,7 +381,8 @@ def regal_headroom(as_json: JsonOption = False) -> None:
     ```
 
     Left is 1 - best known / value, its mean over rows with a 95 % interval of a bootstrap that draws whole graphs, and
-    whole families (with their twins) of real ones. `opgym datasets reference SUITE` recomputes the lines.
+    whole families (with their twins) of real ones; of fewer than five of these there is no interval. `opgym datasets
+    reference SUITE` recomputes the lines.
 
     --json prints a list of {suite, suite_version, reference_version, tables}.
     """
@@ -410,7 +411,7 @@ def regal_cap(
     ```
 
     Memory is a multiple of the peak that BRKGA finds with 5,000 evaluations where it has no limit. `regal-time` has
-    the multiple with the most to gain at which BRKGA still finds something that fits, in nearly all runs.
+    the multiple with the most to gain at which BRKGA still finds something that fits in most of its runs.
 
     --json prints a list of {factor, graphs, runs, feasible, left, heuristic_feasible}.
     """

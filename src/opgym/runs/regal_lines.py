@@ -19,6 +19,8 @@ from .regal_suites import SETTINGS
 
 #: Evaluations of BRKGA that have a column; drawn uniformly, with the settings of the headroom table.
 BRKGA = (5_000,)
+#: A bootstrap of fewer independent samples tells nothing: their mean stands alone.
+LEAST_CLUSTERS = 5
 #: Evaluations of each search for a best-known value where no longer one is stored: moves of orders, and placements.
 MOVES = 300_000
 EVALUATIONS = {
@@ -119,8 +121,8 @@ def report(name: str, suite: Suite | None = None, lines: Lines | None = None) ->
         ``suite``, ``suite_version``, ``reference_version`` and ``tables``: for each population and role (``"task"`` and
         ``"all"``) the number of ``rows``, of independent ``clusters`` (graphs, or families of real ones, twins as one)
         and of ``proven`` optima, and under ``columns`` of BRKGA, annealing and the best heuristic the mean of
-        1 - best known / value with its interval (``left``), over the rows where it finds something feasible
-        (``feasible``).
+        1 - best known / value with its interval (``left``; without one below ``LEAST_CLUSTERS`` clusters), over the
+        rows where it finds something feasible (``feasible``).
     """
     found = datasets.suite(name) if suite is None else suite
     known = datasets.reference.lines(name) if lines is None else lines
@@ -159,14 +161,21 @@ def _table(rows: Sequence[Row], known: Lines) -> dict[str, Any]:
             if value is not None and line.best is not None:
                 left.append(1 - line.best.value / value)
                 cluster.append(cluster_of(row))
-        interval = asdict(clustered_mean(left, cluster)) if left else None
-        columns[column] = {"feasible": len(left), "left": interval}
+        columns[column] = {"feasible": len(left), "left": _mean(left, cluster) if left else None}
     return {
         "rows": len(rows),
         "clusters": len({cluster_of(row) for row in rows}),
         "proven": sum(line.proven for line in lines),
         "columns": columns,
     }
+
+
+def _mean(left: Sequence[float], cluster: Sequence[str]) -> dict[str, float | None]:
+    """A mean with its interval, if there are enough clusters for one."""
+    mean: dict[str, float | None] = asdict(clustered_mean(left, cluster))
+    if len(set(cluster)) < LEAST_CLUSTERS:
+        mean |= {"low": None, "high": None}
+    return mean
 
 
 def cluster_of(row: Row) -> str:
