@@ -143,7 +143,7 @@ def stress() -> Suite:
     """The largest graphs."""
     large = [entry for entry in zoo.manifest().entries.values() if entry.ops >= _STRESS_OPS]
     rows = [
-        _row(entry, "8xP100", part="test")
+        _row(entry, "8xP100", part=entry.split)
         for entry in sorted(large, key=lambda entry: (entry.ops, entry.name))
     ]
     for family in synthetic.FAMILIES:
@@ -158,7 +158,7 @@ def stress() -> Suite:
     return Suite(
         "stress", 1, f"graphs of {_STRESS_OPS:,} ops and more",
         f"every graph of the zoo with at least {_STRESS_OPS} ops, and the largest of each synthetic family, "
-        "whose devices have memory without limit",
+        "whose devices have memory without limit; parts are the zoo's splits",
         rows,
     )  # fmt: skip
 
