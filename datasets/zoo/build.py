@@ -63,11 +63,14 @@ def offered(origin: str = MODELS) -> dict[str, Variant]:
     """All graphs that the definitions offer.
 
     Raises:
+        InvalidDatasetError: The definitions of ``origin`` cannot be read, or are none.
         MissingExtraError: A package that they need is not installed.
     """
     try:
         return variants(origin)
     except ImportError as error:
+        if origin != MODELS:
+            raise InvalidDatasetError(f"{origin}: its definitions cannot be imported ({error})") from error
         raise MissingExtraError(
             f"building the zoo needs {error.name or 'a package'} ({error}); pip install 'opgym[zoo]'"
         ) from error

@@ -19,12 +19,12 @@ import inspect
 import pkgutil
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...errors import InvalidDatasetError
+from ...errors import InvalidDatasetError, OpgymError
 from ...graphs.readers import Imported
 
 #: Where the definitions of the shipped zoo are.
@@ -89,12 +89,20 @@ class Definition:
         Raises:
             InvalidDatasetError: It yields something else than names and builders.
         """
-        for item in self.function():
-            name, build, configuration = item if len(item) == 3 else (*item, {})
-            if not isinstance(name, str) or not NAME.fullmatch(name) or not callable(build):
+        offered = self.function()
+        if not isinstance(offered, Iterable):
+            raise InvalidDatasetError(
+                f"family {self.family!r}: {self.function.__qualname__} returns {offered!r:.60}; expected a generator"
+            )
+        for item in offered:
+            parts = item if isinstance(item, tuple) and len(item) in (2, 3) else (item, None)
+            name, build, configuration = parts if len(parts) == 3 else (*parts, {})
+            named = isinstance(name, str) and NAME.fullmatch(name)
+            if not named or not callable(build) or not isinstance(configuration, Mapping):
                 raise InvalidDatasetError(
-                    f"family {self.family!r} offers {name!r}; expected a name in lower-case letters, digits, '-', "
-                    "'_' and '.' that ends in -train or -infer, with a function that builds the graph"
+                    f"family {self.family!r} offers {name!r:.80}; expected a name in lower-case letters, digits, '-', "
+                    "'_' and '.' that ends in -train or -infer, with a function that builds the graph and, where "
+                    "there is something to say, a configuration"
                 )
             yield Variant(name, build, dict(configuration), self)
 
@@ -137,10 +145,20 @@ def variants(origin: str = MODELS) -> dict[str, Variant]:
         origin: A package (each of its modules is imported), a module, or the path of a Python file.
 
     Raises:
-        InvalidDatasetError: Two definitions offer the same name, or the file is missing.
+        InvalidDatasetError: Two definitions offer the same name, or the origin is missing or fails.
         ImportError: A package that the definitions need is not installed.
     """
-    modules = _import(origin)
+    try:
+        return _variants(_import(origin))
+    except (OpgymError, ImportError):
+        raise
+    except (Exception, SystemExit) as error:  # whatever somebody's code does
+        raise InvalidDatasetError(
+            f"{origin}: its definitions cannot be read ({type(error).__name__}: {error})"
+        ) from error
+
+
+def _variants(modules: Collection[str]) -> dict[str, Variant]:
     found: dict[str, Variant] = {}
     for (module, _), entry in sorted(
         _definitions.items(), key=lambda item: (item[1].source != "own", item[0][0])
@@ -162,6 +180,10 @@ def _import(origin: str) -> set[str]:
     """Imports the modules of an origin and returns their names."""
     if origin.endswith(".py"):
         return {_import_file(Path(origin))}
+    if not all(part.isidentifier() for part in origin.split(".")):
+        raise InvalidDatasetError(
+            f"{origin!r} is no origin of definitions; expected a Python file (.py) or the dotted name of a package"
+        )
     package = importlib.import_module(origin)
     names = {origin}
     for info in pkgutil.walk_packages(getattr(package, "__path__", []), f"{origin}."):

@@ -64,6 +64,11 @@ def test_the_zoo_is_listed_from_its_manifest(shipped: Path, rows: Callable[..., 
     assert re.search(r"zoo/chain-100-infer +100 +101 +chain +test ", text)
 
 
+def test_a_wrong_family(refused: Callable[..., str]) -> None:
+    assert "did you mean" in refused("datasets", "list", "--family", "syntetic")
+    assert "--family" in refused("datasets", "list", "--suite", "gdp", "--family", "synthetic")
+
+
 def test_a_wrong_split(refused: Callable[..., str]) -> None:
     assert "did you mean train" in refused("datasets", "list", "--split", "trian")
 
@@ -141,6 +146,12 @@ def test_build(tmp_path: Path, rows: Callable[..., Any], opgym: Run, refused: Ca
     assert opgym(*command, "refused-infer").exit_code == 1
     assert "did you mean twin-infer" in refused(*command, "twin-infr")
     assert "absent.py: no such file" in refused("datasets", "build", "--definitions", "absent.py")
+    assert "expected a Python file" in refused("datasets", "build", "--definitions", "")
+    (tmp_path / "none.py").touch()
+    assert "no function with @definition" in refused(
+        "datasets", "build", "--definitions", tmp_path / "none.py"
+    )
+    assert "--out" in refused(*command[:-1], tmp_path / "none.py", "twin-infer")
 
 
 def test_a_rebuild_is_compared_with_what_is_shipped(

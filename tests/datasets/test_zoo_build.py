@@ -280,6 +280,16 @@ def test_definitions_that_are_refused(tmp_path: Path) -> None:
         ("def f():\n    yield '../x-train', int", "expected a name"),
         ("def f():\n    yield 'x-train', 3", "with a function that builds"),
         ("def f():\n    yield 'x-train', int\n    yield 'x-train', int", "names are unique"),
+        ("def f():\n    yield 'x-train', int, 3", "offers 'x-train'.* a configuration"),
+        ("def f():\n    yield 'x-train', int, {}, 4", "offers .'x-train',.* expected a name"),
+        ("def f():\n    yield 3", "offers 3; expected a name"),
+        ("def f():\n    return 3", "f returns 3; expected a generator"),
+        (
+            "def f():\n    yield 1 / 0",
+            r"bad\.py: its definitions cannot be read \(ZeroDivisionError: division",
+        ),
+        ("def f(:", r"bad\.py: its definitions cannot be read \(SyntaxError: .*line 3"),
+        ("def f(): ...\nraise SystemExit(3)", r"\(SystemExit: 3\)"),
     ):
         path = tmp_path / "bad.py"
         path.write_text(head + body)
@@ -287,3 +297,11 @@ def test_definitions_that_are_refused(tmp_path: Path) -> None:
             variants(str(path))
     with pytest.raises(InvalidDatasetError, match=r"absent\.py: no such file"):
         variants(str(tmp_path / "absent.py"))
+    for origin in ("", "a b", "..x", str(tmp_path)):
+        with pytest.raises(InvalidDatasetError, match="expected a Python file"):
+            variants(origin)
+    path.write_text("import no_such_package")
+    with pytest.raises(
+        InvalidDatasetError, match=r"bad\.py: its definitions cannot be imported .*no_such_package"
+    ):
+        offered(str(path))

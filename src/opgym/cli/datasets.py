@@ -64,13 +64,16 @@ def list_datasets(
     if split is not None and split not in SPLITS:
         raise unknown_id("split", split, list(SPLITS))
     if suite is not None:
+        if family is not None:
+            raise typer.BadParameter("is not told of the rows of a suite", param_hint="--family")
         _list_suite(suite, contains, split, as_json)
         return
-    rows = [
-        row
-        for row in catalogue([id for id in datasets.ids() if contains in id])
-        if family in (None, row.family) and split in (None, row.split)
-    ]
+    rows = list(catalogue([id for id in datasets.ids() if contains in id]))
+    if family is not None and all(family != row.family for row in rows):
+        known = {row.family for row in catalogue(datasets.ids())}
+        if family not in known:
+            raise unknown_id("family", family, sorted(known))
+    rows = [row for row in rows if family in (None, row.family) and split in (None, row.split)]
     if as_json:
         print_json([asdict(row) for row in rows])
         return
@@ -338,7 +341,10 @@ def _verify_lines(folder: Path, full: bool) -> tuple[int, list[Finding]]:
                 datasets.suite(name), found, progress, wrong_heuristics if full else None
             )
     if not count:
-        raise typer.BadParameter(f"there are no reference lines in {folder}", param_hint="--lines")
+        raise typer.BadParameter(
+            f"there are no reference lines in {folder}; expected files that are named like gdp.v1.json",
+            param_hint="--lines",
+        )
     return count, findings
 
 
@@ -393,15 +399,19 @@ def build(
     from ..datasets.zoo.build import choose, offered
     from ..datasets.zoo.comparison import Sameness, compare
     from ..datasets.zoo.registry import MODELS
+    from .targets import require_folder
 
-    origin = definitions or MODELS
+    origin = MODELS if definitions is None else definitions
     known = offered(origin)
+    if not known:
+        raise typer.BadParameter(f"{origin} has no function with @definition", param_hint="--definitions")
     shipped = zoo.manifest()
     chosen = choose(names or [], known)
     if check and not names:
         chosen = [known[name] for name in shipped.entries if name in known]
     if not chosen:
         raise typer.BadParameter("there is nothing to build", param_hint="NAMES")
+    require_folder(out, "--out")
     with progress_bar("graphs") as progress:
         results = build_graphs(
             chosen, out, origin=origin, workers=workers or _cores(), seconds=seconds, progress=progress
