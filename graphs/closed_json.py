@@ -111,7 +111,7 @@ class Row:
     def number(self, key: str, low: float, high: float) -> float:
         """A finite number in ``low .. high``."""
         value = self._value[key]
-        if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not _finite(value):
             self.refuse(f"has {key} = {value!r:.60}; expected a finite number")
         if not low <= value <= high:
             self.refuse(f"has {key} = {value!r:.60}; expected {low:g} to {high:g}")
@@ -139,6 +139,11 @@ class Row:
         if len(value) > most:
             self.refuse(f"has {len(value)} {key}; at most {most} are read")
         return value
+
+
+def _finite(value: float) -> bool:
+    """Whether it is no NaN and no infinity; a whole number may be too large for a float."""
+    return isinstance(value, int) or isfinite(value)
 
 
 def _kind(value: Any) -> str:

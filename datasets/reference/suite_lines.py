@@ -14,7 +14,6 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -323,7 +322,8 @@ def versions(suite: str, folder: Path = FOLDER) -> dict[int, Path]:
 
 def suites_with_lines(folder: Path = FOLDER) -> list[str]:
     """Names of the suites that have a file."""
-    return sorted({path.name.rpartition(".v")[0] for path in folder.glob("*.v*.json")})
+    names = {path.name.rpartition(".v")[0] for path in folder.glob("*.v*.json")}
+    return sorted(name for name in names if versions(name, folder))
 
 
 @cache
@@ -343,7 +343,22 @@ def lines(suite: str, version: int | None = None) -> Lines:
         raise unknown_id("suite with reference lines", suite, suites_with_lines())
     if version is not None and version not in found:
         raise unknown_id(f"version of the reference lines of {suite}", str(version), [str(v) for v in found])
-    return Lines.load(found[max(found) if version is None else version])
+    return load_named(found[max(found) if version is None else version])
+
+
+def load_named(path: Path) -> Lines:
+    """Reads a file that is found by its name.
+
+    Raises:
+        InvalidDatasetError: It is damaged, or has other lines than its name says.
+    """
+    found = Lines.load(path)
+    if found.file_name != path.name:
+        raise InvalidDatasetError(
+            f"{path}: has lines of {found.suite}, reference version {found.reference_version}, which belong into "
+            f"{found.file_name}; rename the file"
+        )
+    return found
 
 
 def _values(row: Row, key: str) -> dict[str, float | None]:
@@ -352,7 +367,7 @@ def _values(row: Row, key: str) -> dict[str, float | None]:
         row.refuse(f"has {key} that is no object")
     for value in values.values():
         number = isinstance(value, int | float) and not isinstance(value, bool)
-        if value is not None and not (number and isfinite(value) and 0 <= value <= _MOST_VALUE):
+        if value is not None and not (number and 0 <= value <= _MOST_VALUE):  # NaN is in no range
             row.refuse(f"has {key} with {value!r:.40}; expected a value or null")
     return {name: None if value is None else float(value) for name, value in values.items()}
 

@@ -70,6 +70,12 @@ def _problems(
         return
     yield from _contradictions(line)
     yield from _wrong_bound(problem, line)
+    ops = len(problem.ops) if isinstance(problem, SchedulingProblem) else problem.graph.num_ops
+    if line.ops != ops:
+        yield f"ops is {line.ops}; it should be {ops}"
+    unit = problem.unit if isinstance(problem, SchedulingProblem) else problem.lower_bound().unit
+    if line.unit != unit:
+        yield f"unit is {line.unit!r:.40}; it should be {unit!r}"
     if line.best is not None:
         try:
             outcome = problem.evaluate(line.best.solution)  # type: ignore[arg-type]

@@ -151,6 +151,14 @@ def test_lines_are_verified(
     sound.save(tmp_path / sound.file_name)
     assert rows(*command, "--full") == {"graphs": 0, "bytes": 0, "lines": 1, "findings": []}
     assert "1 reference lines: all hold" in opgym(*command).stdout
+    wrong = replace(shipped[NAME], ops=1, unit="s")
+    sound = replace(sound, lines={NAME: wrong})
+    sound.save(tmp_path / sound.file_name)
+    found = [row["problem"] for row in json.loads(opgym(*command, "--json").stdout)["findings"]]
+    assert found == [
+        f"{NAME}: ops is 1; it should be {shipped[NAME].ops}",
+        f"{NAME}: unit is 's'; it should be 'bytes'",
+    ]
     line = replace(shipped[NAME], problem="zoo/gone on one device: peak_memory")
     stale = Lines("small-exact", shipped.suite_version, 8, {line.problem: line})
     stale.save(tmp_path / stale.file_name)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from opgym import datasets
-from opgym.datasets.reference import FOLDER, Best, Line, Lines, lines, versions
+from opgym.datasets.reference import FOLDER, Best, Line, Lines, lines, load_named, suites_with_lines, versions
 from opgym.errors import InvalidDatasetError, InvalidSolutionError, UnknownIdError
 from opgym.graphs import Cluster
 from opgym.problems import Objective, Order, Placement, PlacementProblem, SchedulingProblem, program_order
@@ -151,6 +151,9 @@ def test_round_trip(tmp_path: Path) -> None:
         ({"bound": PROGRAM.value + 1, "proven": True}, "below the bound"),
         ({"heuristics": {"a": "x"}}, "expected a value or null"),
         ({"heuristics": {"a": True}}, "expected a value or null"),
+        ({"heuristics": {"a": 10**400}}, "expected a value or null"),
+        ({"heuristics": {"a": float("nan")}}, "expected a value or null"),
+        ({"bound": 10**400}, r"has bound = 10+; expected 0 to"),
         ({"heuristics": [1]}, "no object"),
         ({"annealing": {"many": 1.0}}, "no numbers of evaluations"),
         ({"seconds": 1}, "unknown keys 'seconds'"),
@@ -198,3 +201,15 @@ def test_files_that_are_refused(tmp_path: Path) -> None:
         (tmp_path / "bad.json").write_text(json.dumps(document | change))
         with pytest.raises(InvalidDatasetError, match=words):
             Lines.load(tmp_path / "bad.json")
+
+
+def test_names_of_files_tell_what_they_hold(tmp_path: Path) -> None:
+    file = tmp_path / "s.v1.json"
+    Lines("s", 1, 1, {"a problem": line()}).save(file)
+    assert load_named(file).suite == "s"
+    assert suites_with_lines(tmp_path) == ["s"]
+    file.rename(tmp_path / "t.v2.json")
+    with pytest.raises(InvalidDatasetError, match=r"t\.v2\.json: has lines of s, .* belong into s\.v1\.json"):
+        load_named(tmp_path / "t.v2.json")
+    (tmp_path / "t.v2.json").rename(tmp_path / "s.v01.json")
+    assert suites_with_lines(tmp_path) == []

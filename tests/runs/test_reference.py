@@ -152,6 +152,8 @@ def test_a_run_goes_on_with_what_is_there(tmp_path: Path, monkeypatch: pytest.Mo
     assert done == [(1, 2, ""), (2, 2, ER.name)]
     lines_of([replace(TASKS[0], row=replace(RNN, part="train", role="control"))], tmp_path / "rows.jsonl")
     assert len(measured) == 2
+    with (tmp_path / "rows.jsonl").open("a") as file:
+        file.write('{"task": 3, "line": {}}\n')  # of another program
     lines_of([replace(TASKS[0], evaluations=1_000)], tmp_path / "rows.jsonl")
     assert measured[2:] == [RNN.graph]
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..agents import Result, make, names
 from ..agents.registry import HEURISTICS, family, solver_class
-from ..datasets.reference import Best, Line, Lines, versions
+from ..datasets.reference import Best, Line, Lines, load_named, versions
 from ..datasets.suites import Row, Suite
 from ..errors import InvalidDatasetError, InvalidProblemError
 from ..problems import Budget, Objective, PlacementProblem, SchedulingProblem
@@ -274,7 +274,8 @@ def lines_of(
         progress: Told how many of how many tasks are done, and the name of the last.
     """
     file = RowFile(rows_path)
-    done = {_identity(row["task"]): row for row in file.rows if "task" in row and "line" in row}
+    rows = [row for row in file.rows if isinstance(row.get("task"), dict) and "line" in row]
+    done = {_identity(row["task"]): row for row in rows}
     known = _known_columns(list(done.values()), str(rows_path))
     missing = [
         replace(task, known=known.get(_identity(task.columns_key)))
@@ -368,4 +369,4 @@ def settle(suite: Suite, measured: Sequence[Line], base: Lines | None) -> Settle
 def published(suite: str, *folders: Path) -> Lines | None:
     """The newest lines of a suite in any of some folders; ``None`` where there are none."""
     found = {version: path for folder in folders for version, path in versions(suite, folder).items()}
-    return Lines.load(found[max(found)]) if found else None
+    return load_named(found[max(found)]) if found else None
