@@ -14,6 +14,7 @@ import numpy as np
 
 from ..agents import make
 from ..datasets import read
+from ..errors import InvalidProblemError
 from ..graphs import Cluster
 from ..problems import Budget, PlacementProblem
 from ..statistics import clustered_mean
@@ -42,8 +43,13 @@ def run(
         For each factor: ``runs`` of BRKGA and how many of them are ``feasible``, the mean of 1 - best known / value
         over these with its interval (``left``), and on how many of the ``graphs`` some heuristic is feasible
         (``heuristic_feasible``).
+
+    Raises:
+        InvalidProblemError: There are fewer graphs.
     """
     rule = generated("validation")
+    if graphs > len(rule):
+        raise InvalidProblemError(f"{graphs:,} validation graphs; there are {len(rule):,}")
     ids = [rule[index] for index in range(graphs)]
     rows: list[list[dict[str, Any]]] = []
     for row in in_order(measure, ids, workers):
