@@ -2,7 +2,8 @@
 
 A family is never divided, nor are twins: families whose graphs have, in the mean, the same op kinds in the same shares.
 Relatives of the papers' workloads are for the test, since the workloads are; the other groups fill up the shares, large
-ones first. A released version's splits stay as they are in the next one.
+ones first. Shares are of groups, not of graphs: relatives are one independent sample, however many there are. A
+released version's splits stay as they are in the next one.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from math import fsum
 
 from .topology import TWIN_DISTANCE, share_distance
 
-#: Shares of the graphs.
+#: Shares of the groups.
 SHARES = {"train": Fraction(60, 100), "validation": Fraction(20, 100), "test": Fraction(20, 100)}
 SPLITS = tuple(SHARES)
 
@@ -37,11 +38,11 @@ def assign_splits(
     splits = {group: "test" for group in graphs if group in tested}
     splits |= {group: split for group, split in (released or {}).items() if group in graphs}
     have = dict.fromkeys(SPLITS, 0)
-    for group, split in splits.items():
-        have[split] += graphs[group]
+    for split in splits.values():
+        have[split] += 1
     for group in sorted(graphs.keys() - splits.keys(), key=lambda group: (-graphs[group], _draw(group))):
         splits[group] = min(SPLITS, key=lambda split: have[split] / SHARES[split])
-        have[splits[group]] += graphs[group]
+        have[splits[group]] += 1
     return splits
 
 

@@ -42,8 +42,8 @@ ROW_VERSION = 1
 COSTS = ("normal", "bytes")
 #: Seeds of the synthetic part of the test, each with a graph of every family.
 TEST_SEEDS = 50
-#: Real graphs of the test: at most so many ops, so many of a family, so many in all.
-MOST_OPS, MOST_OF_FAMILY, MOST_GRAPHS = 1_000, 2, 30
+#: Real graphs of the test: at most so many ops, so many in all; and one of a group of twins, which is one sample.
+MOST_OPS, MOST_GRAPHS = 1_000, 30
 #: Each with so many copies, and with more where these are too few rows.
 COPIES, LEAST_REAL_ROWS = 2, 60
 #: Memory of a device in ``regal-time``, as a multiple of the peak that BRKGA finds with so many evaluations.
@@ -111,8 +111,7 @@ def test_entries() -> list[Entry]:
     """The real graphs of the test: drawn by a hash of their names, whatever a solver makes of them."""
     chosen: list[Entry] = []
     for entry in sorted(small_entries("test"), key=lambda entry: _draw(entry.name)):
-        of_family = sum(entry.family == other.family for other in chosen)
-        if of_family < MOST_OF_FAMILY and len(chosen) < MOST_GRAPHS:
+        if len(chosen) < MOST_GRAPHS and all(entry.group != other.group for other in chosen):
             chosen.append(entry)
     return sorted(chosen, key=lambda entry: entry.name)
 
@@ -303,7 +302,7 @@ def rule(suite: str) -> str:
     text = (
         f"test: random graphs of {', '.join(FAMILIES)} with 50 to 200 ops, of the first {TEST_SEEDS} test seeds, costs "
         f"{' and '.join(COSTS)} in turn; up to {MOST_GRAPHS} graphs of the zoo's test split with at most {MOST_OPS:,} "
-        f"ops, by a hash of their names, at most {MOST_OF_FAMILY} of a family, each also with sizes and costs times "
+        f"ops, by a hash of their names, one of a family and its twins, each also with sizes and costs times "
         f"U(0.5, 1.5) ({COPIES} copies; more where these make less than {LEAST_REAL_ROWS} rows); train and validation: "
         f"all graphs of these splits with at most {MOST_OPS:,} ops, and random graphs by rule; `control` where the "
         f"best heuristic is within {LEAST_GAP:.0%} of the best value that the screening found; no row was dropped"
