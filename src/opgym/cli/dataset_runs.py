@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -14,11 +13,13 @@ import typer
 from .console import new_table, note, print_json, show
 from .problem import JsonOption
 from .progress import progress_bar
+from .workers import cores
 
 if TYPE_CHECKING:
     from ..datasets.reference import Line
     from ..datasets.suites import Suite
 
+#: With a limit of seconds, results do depend on it.
 WorkersOption = Annotated[
     int | None, typer.Option(min=1, metavar="N", help="Processes. Default: one per core.")
 ]
@@ -105,7 +106,7 @@ def reference(
             replace(task, searches=named_searches(task.row, solvers, evaluations, seed)) for task in tasks
         ]
     with progress_bar("rows") as progress:
-        lines = lines_of(tasks, out / f"{suite}.rows.jsonl", workers or _cores(), progress)
+        lines = lines_of(tasks, out / f"{suite}.rows.jsonl", workers or cores(), progress)
     if suite in SETTINGS:
         lines = with_stored(chosen, lines)
     settled = settle(found, lines, base)
@@ -189,7 +190,7 @@ def screen(
         if seconds is not None:
             raise typer.BadParameter(f"the rows of {suite} do not depend on a clock", param_hint="--seconds")
         require_folder(out, "--out")
-        _screen_regal(suite, graphs, out, evaluations, workers or _cores(), as_json)
+        _screen_regal(suite, graphs, out, evaluations, workers or cores(), as_json)
         return
     if suite not in RULES:
         raise unknown_id("suite that is made by search", suite, [*RULES, *SETTINGS])
@@ -204,7 +205,7 @@ def screen(
             out / "orders.rows.jsonl",
             seconds=seconds,
             evaluations=evaluations,
-            workers=workers or _cores(),
+            workers=workers or cores(),
             progress=progress,
         )
     made = _with_version(suite_of(suite, entries, lines, method(seconds, evaluations)))
@@ -341,7 +342,3 @@ def _show_lines(lines: list[Line]) -> None:
 
 def _multiple(value: float | None, of: float | None) -> str:
     return "-" if value is None or not of else f"{value / of:.3f}"
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -31,3 +31,10 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int, str], None] | None]:
     with Progress(*parts, console=stderr(), transient=True) as bar:
         task = bar.add_task("", total=None)
         yield lambda done, total, name: bar.update(task, completed=done, total=total, description=name)
+
+
+@contextmanager
+def counting_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
+    """:func:`progress_bar` for what has no names: a function of how many are done and how many there are."""
+    with progress_bar(what) as report:
+        yield None if report is None else lambda done, total: report(done, total, "")

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from .console import complain, new_table, note, print_json, show, stderr
+from . import truth_runs
+from .console import complain, new_table, note, print_json, show
 from .problem import JsonOption
+from .progress import counting_bar
+from .workers import WorkersOption, cores
 
 reproduce_app = typer.Typer(no_args_is_help=True, help="Run the experiments behind the documentation.")
-
-WorkersOption = Annotated[
-    int | None,
-    typer.Option(
-        min=1, metavar="N", help="Processes; the result does not depend on it. Default: one per core."
-    ),
-]
 
 
 @reproduce_app.callback()
@@ -78,8 +70,8 @@ def headroom(
     if best_known is not None:
         require_writable(best_known, "--best-known")
     require_folder(out, "--out")
-    with _progress("graphs") as progress:
-        document = run(settings, known, out / "rows.jsonl", workers or _cores(), progress)
+    with counting_bar("graphs") as progress:
+        document = run(settings, known, out / "rows.jsonl", workers or cores(), progress)
     known.save(out / "best_known.json" if best_known is None else best_known)
     write_text(out / "headroom.json", _json(document))
     if as_json:
@@ -130,14 +122,14 @@ def best_known(
     require_writable(out, "--out")
     settings = Settings(graphs, devices=_numbers(devices, "--devices"))
     known = BestKnown.load(out if out.exists() else PACKAGED)
-    with _progress("searches") as progress:
+    with counting_bar("searches") as progress:
         improved = improve(
             tasks(settings),
             known,
             lambda: known.save(out),
             evaluations=evaluations,
             rounds=_numbers(rounds, "--rounds"),
-            workers=workers or _cores(),
+            workers=workers or cores(),
             progress=progress,
         )
     if as_json:
@@ -173,8 +165,8 @@ def tuning(
     from .targets import require_folder
 
     require_folder(out, "--out")
-    with _progress("graphs") as progress:
-        document = run(rows_path=out / "rows.jsonl", workers=workers or _cores(), progress=progress)
+    with counting_bar("graphs") as progress:
+        document = run(rows_path=out / "rows.jsonl", workers=workers or cores(), progress=progress)
     write_text(out / "tuning.json", _json(document))
     write_text(out / "brkga-tuned.yaml", as_yaml(document, "opgym reproduce tuning"))
     if as_json:
@@ -248,8 +240,8 @@ def optima(
 
     if out is not None:
         require_writable(out, "--out")
-    with _progress("graphs") as progress:
-        document = run(quick=quick, workers=workers or _cores(), progress=progress)
+    with counting_bar("graphs") as progress:
+        document = run(quick=quick, workers=workers or cores(), progress=progress)
     if out is not None:
         save_proven_peaks(out, proven_peaks(document["rows"]))
     if as_json:
@@ -264,110 +256,6 @@ def optima(
         note(f"wrote {out}")
     if document["contradictions"]:
         raise typer.Exit(1)
-
-
-@reproduce_app.command("memory-truth")
-def memory_truth(
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Three networks, and a shorter search for the good order.")
-    ] = False,
-    workers: WorkersOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Compare simulated peaks with bytes that torch really allocates, order by order (a minute of CPU time).
-
-    Example:
-
-    ```sh
-    opgym reproduce memory-truth --quick
-    ```
-
-    Training steps of eleven small networks of the zoo run on the CPU, op by op, in program order, the order that
-    order-search finds, those of heuristics, a random one and the worst of 100 random ones; torch's profiler
-    records every block that its allocator hands out. Besides, each step runs by torch's autograd and optimizer, which
-    know nothing of the graph. Needs torch (extra zoo).
-
-    The bars: no peak off by more than 5 %, which ends the command with an error (exit code 1), and orders ranked
-    alike: Kendall's tau of at least 0.9 over orders whose peaks differ by more than 2 %.
-    """
-    from ..runs.memory_truth import run
-
-    with _progress("networks") as progress:
-        document = run(quick=quick, workers=workers or _cores(), progress=progress)
-    if as_json:
-        print_json(document)
-    else:
-        from .truth_report import show_memory_truth
-
-        show_memory_truth(document)
-    if not document["summary"]["peaks_met"]:
-        complain("a simulated peak is further from the measured one than 5 %")
-        raise typer.Exit(1)
-
-
-@reproduce_app.command("step-time-truth")
-def step_time_truth(
-    quick: Annotated[bool, typer.Option("--quick", help="One network, and fewer repetitions.")] = False,
-    as_json: JsonOption = False,
-) -> None:
-    """Compare simulated step times with measured ones on two cores, placement by placement (4 minutes).
-
-    Example:
-
-    ```sh
-    opgym reproduce step-time-truth --quick
-    ```
-
-    Training steps of four small networks run on two processes, each bound to a core, under twenty placements each;
-    tensors move through shared memory. The simulator gets the time that each op took when one process ran the step,
-    and the link as it was measured. What every placement computes is compared with what one process computes. Nothing
-    else should run on the machine meanwhile. Needs torch (extra zoo), Linux and two cores.
-
-    The bar: Kendall's tau of at least 0.8 between simulated and measured times of a network's placements; a
-    network that misses it ends the command with an error (exit code 1).
-    """
-    from ..runs.step_time_truth import run
-
-    with _progress("networks") as progress:
-        document = run(quick=quick, progress=progress)
-    if as_json:
-        print_json(document)
-    else:
-        from .truth_report import show_step_time_truth
-
-        show_step_time_truth(document)
-    if missed := document["summary"]["ranking_missed_by"]:
-        complain(f"placements are ranked less alike than tau = 0.8: {', '.join(missed)}")
-        raise typer.Exit(1)
-
-
-@reproduce_app.command("ranking-robustness")
-def ranking_robustness(
-    quick: Annotated[bool, typer.Option("--quick", help="Rows of up to 4,000 ops.")] = False,
-    workers: WorkersOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Rank the heuristics on suite gdp under changed models, beside the default ones (80 s of CPU time).
-
-    Example:
-
-    ```sh
-    opgym reproduce ranking-robustness --quick
-    ```
-
-    Launch overheads of 2 to 20 us, links of twice and half the bandwidth, kinds of ops that reach 50 to 100 % of the
-    roofline, and all four models of channels. Kendall's tau compares the order of the solvers with that under
-    the default model: once solved anew, and once with the placements of the default model.
-    """
-    from ..runs.robustness import run
-    from .truth_report import show_robustness
-
-    with _progress("rows") as progress:
-        document = run(quick=quick, workers=workers or _cores(), progress=progress)
-    if as_json:
-        print_json(document)
-    else:
-        show_robustness(document)
 
 
 @reproduce_app.command("regal-headroom")
@@ -418,12 +306,20 @@ def regal_cap(
     from ..runs.regal_cap import run
     from .regal_report import show_cap
 
-    with _progress("graphs") as progress:
-        lines = run(graphs, workers or _cores(), progress)
+    with counting_bar("graphs") as progress:
+        lines = run(graphs, workers or cores(), progress)
     if as_json:
         print_json(lines)
     else:
         show_cap(lines)
+
+
+for _name, _command in (
+    ("memory-truth", truth_runs.memory_truth),
+    ("step-time-truth", truth_runs.step_time_truth),
+    ("ranking-robustness", truth_runs.ranking_robustness),
+):
+    reproduce_app.command(_name)(_command)
 
 
 def _percent(interval: dict[str, Any]) -> str:
@@ -445,27 +341,9 @@ def _numbers(text: str, option: str) -> tuple[int, ...]:
     return tuple(map(int, parts))
 
 
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _json(document: Any) -> str:
     import json
 
     from .console import finite
 
     return json.dumps(finite(document), indent=2, allow_nan=False) + "\n"
-
-
-@contextmanager
-def _progress(what: str) -> Iterator[Callable[[int, int], None] | None]:
-    """A bar on stderr; ``None`` where nobody would see it."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    parts = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*parts, console=stderr(), transient=True) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
