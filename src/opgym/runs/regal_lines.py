@@ -14,7 +14,7 @@ from ..datasets.suites import POPULATIONS, Row, Suite
 from ..problems import Objective
 from ..statistics import clustered_mean
 from . import best_known, headroom
-from .reference import Search, Task
+from .reference import Search, Task, polishing
 from .regal_suites import SETTINGS
 
 #: Evaluations of BRKGA that have a column; drawn uniformly, with the settings of the headroom table.
@@ -49,6 +49,8 @@ def reference_task(row: Row, evaluations: int | None = None, seconds: float | No
         Search("pair-annealing", count, {"temperature": temperature, "starts": ("single",)})
         for temperature in temperatures
     ]
+    if row.population == "real":  # its layers are a structure that moves of single ops do not know
+        searches += [Search("annealing", count), polishing(count)]
     known = stored(row) is not None and "costs=bytes" not in row.graph
     return Task(
         row,
