@@ -67,7 +67,7 @@ def test_a_better_value_is_written_into_the_next_version(tmp_path: Path, rows: C
 def test_rows_of_a_suite_are_searched(tmp_path: Path, rows: Callable[..., Any], opgym: Run) -> None:
     command = (
         "--graphs",
-        "ghostnet",
+        "repghostnet",
         "--evaluations",
         20_000,
         "--seconds",
@@ -80,14 +80,14 @@ def test_rows_of_a_suite_are_searched(tmp_path: Path, rows: Callable[..., Any], 
     document = rows("datasets", "screen", "memory-order", *command)
     assert (document["rows"], document["tasks"], document["controls"]) == (1, 1, 0)
     assert {candidate["graph"] for candidate in document["candidates"]} == {
-        "zoo/ghostnet-infer",
-        "zoo/ghostnet-train",
+        "zoo/timm-repghostnet-050-infer",
+        "zoo/timm-repghostnet-050-train",
     }
     assert document["acceptance_rate"] == 0.5
     assert 0.97 < document["against_best_of_three"] < 0.99
     made = Suite.load(document["file"])
     assert made.suite_version == datasets.suite("memory-order").suite_version + 1  # it has fewer rows
-    assert made.rows[0].graph == "zoo/ghostnet-infer"
+    assert made.rows[0].graph == "zoo/timm-repghostnet-050-infer"
     text = opgym("datasets", "screen", "small-exact", *command)
     assert text.exit_code == 0
     assert "(1 tasks) of 2 candidates" in text.stdout
