@@ -40,7 +40,8 @@ pass. At level `aten` an op is an operator of PyTorch, whose own autograd made t
 an instruction of a program that XLA has compiled, fusions among them, in the order of XLA's schedule. Views are aliases
 of their storage and no ops; operators with several outputs have several tensors; a parameter of a training graph has a
 `variable` op as its home, and the update that writes it is in the same colocation group; an op's layer is the
-path of the module that it came from. Flops and bytes come from formulas of our own. [How a module is
+path of the module that it came from. A program of XLA takes parameters as inputs and returns new ones, so it has
+no variables. Flops and bytes come from formulas of our own. [How a module is
 read](importing.md).
 
 **What is not in it.** No weights, no data, nothing about people. At level `aten` nothing is fused, and no memory

@@ -50,8 +50,9 @@ def test_no_group_of_families_is_in_two_splits() -> None:
 def test_training_graphs_have_variables_and_updates_and_inference_graphs_have_none() -> None:
     for name, entry in list(ENTRIES.items())[::9]:
         graph = datasets.load(f"zoo/{name}")
-        assert (VARIABLE in graph.kinds) == entry.trains, name
-        assert bool((graph.op_update_of >= 0).any()) == entry.trains, name
+        updates = entry.trains and entry.level != "hlo"  # a program of XLA returns new parameters
+        assert (VARIABLE in graph.kinds) == updates, name
+        assert bool((graph.op_update_of >= 0).any()) == updates, name
         assert graph.name == name
 
 
