@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +12,7 @@ from . import dataset_runs
 from .console import complain, new_table, note, print_json, show
 from .problem import JsonOption
 from .progress import progress_bar
+from .workers import cores
 
 if TYPE_CHECKING:
     from ..datasets.zoo.build import Result
@@ -414,7 +414,7 @@ def build(
     require_folder(out, "--out")
     with progress_bar("graphs") as progress:
         results = build_graphs(
-            chosen, out, origin=origin, workers=workers or _cores(), seconds=seconds, progress=progress
+            chosen, out, origin=origin, workers=workers or cores(), seconds=seconds, progress=progress
         )
     document: dict[str, Any] = {"results": [asdict(result) for result in results]}
     if check:
@@ -469,7 +469,3 @@ def _show_build(results: list[Result], document: dict[str, Any], out: Path) -> N
         for row in document["dropped"]:
             note(f"kept out: {row['name']} ({row['ops']:,} ops): {row['why']}")
         print(f"{len(document['zoo'])} graphs in {out / 'zoo'}")
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
