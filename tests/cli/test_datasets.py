@@ -182,6 +182,7 @@ def test_suites(rows: Callable[..., Any], opgym: Run, refused: Callable[..., str
     ]
     assert listed[0].keys() == {
         "graph", "fingerprint", "cluster", "objective", "capacity_bytes", "part", "role", "unsupported",
+        "population",
     }  # fmt: skip
     text = opgym("datasets", "list", "--suite", "gdp-memory").stdout
     assert re.search(r"zoo/rnnlm-2l-train +2xP100 +step_time +\d+\.\d\d +test +unscreened", text)
