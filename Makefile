@@ -49,7 +49,7 @@ demo: .venv/installed-demo
 	@echo "solutions for 'opgym check' (.solution.json, .order.json), annotated models (.export/) and a reordered one (.reordered.onnx)."
 
 test: lint types core-test
-	$(BIN)/pytest -m "not slow"
+	$(BIN)/pytest -m "not slow" -n auto
 
 test-all: lint types core-test
 	$(BIN)/pytest
