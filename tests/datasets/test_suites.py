@@ -23,6 +23,7 @@ from opgym.datasets.suites import (
     recipes,
 )
 from opgym.datasets.suites.problem_list import forbid
+from opgym.datasets.zoo.topology import TWIN_DISTANCE, kind_shares, share_distance
 from opgym.errors import InvalidDatasetError, UnknownIdError
 from opgym.graphs.structure import check_structure
 from opgym.problems import Placement, PlacementProblem, SchedulingProblem, program_order
@@ -195,6 +196,9 @@ def test_unseen_families_have_no_relatives_in_training() -> None:
     assert {group(id) for id in protocol.train}.isdisjoint(group(id) for id in protocol.test)
     assert len(protocol.train) > 100
     assert not any(zoo.entry(id).workload for id in protocol.train)
+    tested = [kind_shares(datasets.load(id)) for id in protocol.test if "8l" not in id]
+    trained = [kind_shares(datasets.load(id)) for id in protocol.train[::7] if id.endswith("-train")]
+    assert min(share_distance(mine, other) for mine in tested for other in trained) > TWIN_DISTANCE
 
 
 def test_unseen_sizes_have_their_siblings_in_training() -> None:
