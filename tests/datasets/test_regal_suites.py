@@ -33,6 +33,15 @@ def group(id: str) -> str:
     return zoo.entry(id.partition("#")[0]).group
 
 
+def test_nothing_better_is_known_from_the_screening(suite: Suite, known: Lines) -> None:
+    assert suite.screening is not None
+    screened = {candidate.graph: candidate.best_known for candidate in suite.screening.candidates}
+    for row in suite.part("test"):
+        best = known[row.name].best
+        assert best is not None
+        assert best.value <= screened[row.graph], row.name
+
+
 # --- Parts --------------------------------------------------------------------------------------------------
 
 

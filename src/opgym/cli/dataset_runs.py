@@ -81,7 +81,7 @@ def reference(
     from .. import datasets
     from ..datasets.reference import FOLDER
     from ..runs.reference import Task, lines_of, named_searches, published, settle
-    from ..runs.regal_lines import reference_task, with_stored
+    from ..runs.regal_lines import reference_task, with_known
     from ..runs.regal_suites import SETTINGS
     from .targets import require_folder
 
@@ -108,7 +108,7 @@ def reference(
     with progress_bar("rows") as progress:
         lines = lines_of(tasks, out / f"{suite}.rows.jsonl", workers or cores(), progress)
     if suite in SETTINGS:
-        lines = with_stored(chosen, lines)
+        lines = with_known(found, chosen, lines)
     settled = settle(found, lines, base)
     target = out / settled.lines.file_name
     settled.lines.save(target)

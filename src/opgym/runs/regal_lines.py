@@ -11,11 +11,11 @@ from .. import datasets
 from ..datasets import synthetic, zoo
 from ..datasets.reference import Best, Known, Line, Lines, packaged_best_known
 from ..datasets.suites import POPULATIONS, Row, Suite
-from ..problems import Objective
+from ..problems import Objective, Placement
 from ..statistics import clustered_mean
 from . import best_known, headroom
 from .reference import Search, Task, polishing
-from .regal_suites import SETTINGS
+from .regal_suites import SETTINGS, found_by_screening
 
 #: Evaluations of BRKGA that have a column; drawn uniformly, with the settings of the headroom table.
 BRKGA = (5_000,)
@@ -78,24 +78,39 @@ def _stored() -> dict[tuple[str, str], Known]:
     return {(known.graph, known.cluster): known for known in packaged_best_known()}
 
 
-def with_stored(rows: Sequence[Row], lines: Sequence[Line]) -> list[Line]:
-    """Lines with the best-known solutions that are stored for peak memory, where they are better.
+def with_known(suite: Suite, rows: Sequence[Row], lines: Sequence[Line]) -> list[Line]:
+    """Lines with solutions that are known from elsewhere, where they are better.
 
-    Peaks of orders do not depend on costs, so what is known of a random graph holds for its twin with other costs, too;
-    on two devices it is just another solution.
+    Those are the best-known ones that are stored for peak memory (peaks of orders do not depend on costs, so what is
+    known of a random graph holds for its twin with other costs, too; on two devices it is just another solution), and
+    what the screening has found.
 
     Args:
-        rows: Rows of one of the suites.
+        suite: One of the suites.
+        rows: Rows of it.
         lines: The line of each.
     """
-    return [_better(row, line) for row, line in zip(rows, lines, strict=True)]
+    candidates = () if suite.screening is None else suite.screening.candidates
+    screened = {candidate.graph: candidate for candidate in candidates}
+    better = []
+    for row, line in zip(rows, lines, strict=True):
+        known = stored(row)
+        if known is not None and not line.proven:
+            line = _better(
+                line, Best.of(row.problem(), known.solution, known.found_by, _evaluations(known), None)
+            )
+        candidate = screened.get(row.graph)
+        if candidate is not None and (line.best is None or candidate.best_known < line.best.value):
+            result, evaluations = found_by_screening(row, candidate.found_by)
+            solution = result.solution
+            if isinstance(solution, Placement):  # transfers are free: their priorities decide nothing
+                solution = replace(solution, transfer_priority=None)
+            line = _better(line, Best.of(row.problem(), solution, candidate.found_by, evaluations, None))
+        better.append(line)
+    return better
 
 
-def _better(row: Row, line: Line) -> Line:
-    known = stored(row)
-    if known is None or line.proven:
-        return line
-    best = Best.of(row.problem(), known.solution, known.found_by, _evaluations(known), None)
+def _better(line: Line, best: Best) -> Line:
     return replace(line, best=best) if line.best is None or best.value < line.best.value else line
 
 

@@ -232,11 +232,7 @@ def _screened(row: Row, easy: Result[Any] | None, evaluations: int) -> Candidate
             if result.outcome.ok:
                 known.append((float(result.outcome.value), name))
     best_heuristic = min(known)[0] if known else None
-    two_devices = isinstance(problem, PlacementProblem)
-    groups = _GROUPS if two_devices and problem.graph.num_ops > _UNGROUPED_OPS else None
-    result = make("brkga", starts=tuple(heuristics), groups=groups).solve(
-        problem, Budget(evaluations=evaluations), np.random.default_rng(_SEED)
-    )
+    result = _searched(problem, evaluations)
     if result.outcome.ok:
         known.append((float(result.outcome.value), "brkga"))
     if easy is not None:  # it fits, for the capacity is above its peak
@@ -249,6 +245,26 @@ def _screened(row: Row, easy: Result[Any] | None, evaluations: int) -> Candidate
         row.graph, row.fingerprint, ops, best_heuristic, best, found_by, float(bound.value), f"bound: {bound.name}",
         accepted=True,
     )  # fmt: skip
+
+
+def _searched(problem: Problem, evaluations: int) -> Result[Any]:
+    """BRKGA with the heuristics' solutions in its first generation."""
+    two_devices = isinstance(problem, PlacementProblem)
+    groups = _GROUPS if two_devices and problem.graph.num_ops > _UNGROUPED_OPS else None
+    solver = make("brkga", starts=tuple(heuristic_names(type(problem))), groups=groups)
+    return solver.solve(problem, Budget(evaluations=evaluations), np.random.default_rng(_SEED))
+
+
+def found_by_screening(row: Row, found_by: str) -> tuple[Result[Any], int]:
+    """The solution with which a search of the screening found its value, and the evaluations that it took.
+
+    Args:
+        row: The problem.
+        found_by: What the screening says: ``"brkga"`` or ``"brkga of the peak"``.
+    """
+    if found_by == "brkga":
+        return _searched(row.problem(), EVALUATIONS), EVALUATIONS
+    return easy_peak(read(row.graph), row.cluster), CAP_EVALUATIONS
 
 
 def screen(
