@@ -49,7 +49,7 @@ _UNSCREENED_GRAPHS = 100
 _STRESS_OPS = 10_000
 #: Versions of the reference lines whose gaps say which rows of a suite are tasks. Whoever raises one raises the version
 #: of the suite where a role changes.
-ROLES_BY: Mapping[str, int] = {"gdp": 1}
+ROLES_BY: Mapping[str, int] = {"gdp": 1, "gdp-a100": 1, "gdp-hetero": 1, "gdp-memory": 1, "throughput": 1}
 #: Memory that nothing fills: sizes of synthetic graphs grow with the number of readers.
 _NO_LIMIT = 2**62
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 #: Columns of a table that goes to a file or a pipe, where no terminal says how wide it is.
 PIPE_WIDTH = 120
+#: Exit code where a command ran, and what it looked at is not as it should be.
+UNSOUND = 1
 
 
 def stdout() -> Console:
