@@ -185,5 +185,5 @@ def test_suites(rows: Callable[..., Any], opgym: Run, refused: Callable[..., str
         "population",
     }  # fmt: skip
     text = opgym("datasets", "list", "--suite", "gdp-memory").stdout
-    assert re.search(r"zoo/rnnlm-2l-train +2xP100 +step_time +\d+\.\d\d +test +unscreened", text)
+    assert re.search(r"zoo/rnnlm-2l-train +2xP100 +step_time +\d+\.\d\d +test +task", text)
     assert "did you mean gdp" in refused("datasets", "list", "--suite", "gpd")
