@@ -1,0 +1,142 @@
+"""Names of everything that a training logs; docs/metrics.md is made from this list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ..errors import unknown_id
+
+
+@dataclass(frozen=True)
+class Metric:
+    """What a name means.
+
+    Attributes:
+        name: Section and name, ``section/name``.
+        unit: Of the value.
+        meaning: In one sentence or two.
+        timed: Whether the clock has a part in it: two trainings with the same seed agree on all others.
+    """
+
+    name: str
+    unit: str
+    meaning: str
+    timed: bool = False
+
+
+#: A metric of somebody's own learner begins with this section, and is not in the list.
+CUSTOM = "custom"
+
+EPISODIC_RETURN = Metric(
+    "charts/episodic_return", "reward", "Mean sum of rewards of the episodes that ended since the last line."
+)
+EPISODIC_LENGTH = Metric(
+    "charts/episodic_length", "steps", "Mean number of steps of the episodes that ended since the last line."
+)
+EPISODES = Metric("charts/episodes", "episodes", "Episodes that have ended since the training began.")
+VALUE = Metric(
+    "charts/value",
+    "unit of the objective",
+    "Mean value of the objective over the feasible episodes that ended since the last line; less is better.",
+)
+FEASIBLE_SHARE = Metric(
+    "charts/feasible_share",
+    "share",
+    "Of the episodes that ended since the last line, those with a feasible end.",
+)
+BEST_VALUE = Metric(
+    "charts/best_value",
+    "unit of the objective",
+    "Least value of the objective that any feasible episode of the training has reached. Of trainings on one "
+    "problem only: values of several are not comparable.",
+)
+RATIO_TO_REFERENCE = Metric(
+    "charts/ratio_to_reference",
+    "ratio",
+    "Best value over the reference value of the problem; below 1 is better than the reference.",
+)
+ILLEGAL_ACTIONS = Metric(
+    "charts/illegal_actions", "actions", "Actions outside the mask that were chosen since the last line."
+)
+LEARNING_RATE = Metric("charts/learning_rate", "1", "Step size of the optimizer in the last update.")
+EXPLORATION_RATE = Metric(
+    "charts/exploration_rate", "probability", "Probability of a random action (epsilon of DQN)."
+)
+UPDATES = Metric("charts/updates", "updates", "Gradient steps since the training began.")
+STEPS_PER_SECOND = Metric(
+    "charts/steps_per_second",
+    "steps/s",
+    "Steps of the environment per second of wall time since the last line, learning included.",
+    timed=True,
+)
+ENVIRONMENT_SHARE = Metric(
+    "time/environment_share",
+    "share",
+    "Of the wall time since the last line, what was spent within the environment.",
+    timed=True,
+)
+POLICY_LOSS = Metric(
+    "losses/policy", "1", "Loss of the policy, mean over the minibatches of the last update."
+)
+VALUE_LOSS = Metric(
+    "losses/value",
+    "squared return",
+    "Loss of the value function, mean over the minibatches of the last update.",
+)
+ENTROPY = Metric(
+    "losses/entropy",
+    "nats",
+    "Entropy of the policy over legal actions, mean over the steps of the last update; falls as it becomes certain.",
+)
+TOTAL_LOSS = Metric(
+    "losses/total", "1", "What the optimizer minimised: the weighted sum of the losses, of the last update."
+)
+APPROXIMATE_KL = Metric(
+    "losses/approximate_kl",
+    "nats",
+    "Divergence between the policies before and after the last update, by the estimator (r - 1) - log r.",
+)
+CLIP_FRACTION = Metric(
+    "losses/clip_fraction",
+    "share",
+    "Of the steps of the last update, those whose ratio PPO's objective clipped.",
+)
+EXPLAINED_VARIANCE = Metric(
+    "losses/explained_variance",
+    "share",
+    "1 - Var[return - value] / Var[return] over the steps of the last update: 1 is perfect, below 0 is worse than "
+    "a constant.",
+)
+TD_LOSS = Metric(
+    "losses/td",
+    "1",
+    "Loss of the temporal differences of Q, mean over the gradient steps since the last line.",
+)
+Q_VALUE = Metric(
+    "losses/q_value",
+    "return",
+    "Mean Q of the actions in the minibatches since the last line, before the updates.",
+)
+
+METRICS: tuple[Metric, ...] = (
+    EPISODIC_RETURN, EPISODIC_LENGTH, EPISODES, VALUE, FEASIBLE_SHARE, BEST_VALUE, RATIO_TO_REFERENCE,
+    ILLEGAL_ACTIONS, LEARNING_RATE, EXPLORATION_RATE, UPDATES, STEPS_PER_SECOND, ENVIRONMENT_SHARE,
+    POLICY_LOSS, VALUE_LOSS, ENTROPY, TOTAL_LOSS, APPROXIMATE_KL, CLIP_FRACTION, EXPLAINED_VARIANCE,
+    TD_LOSS, Q_VALUE,
+)  # fmt: skip
+
+#: The names of all metrics, and of those in which the clock has a part.
+NAMES = frozenset(metric.name for metric in METRICS)
+TIMED = frozenset(metric.name for metric in METRICS if metric.timed)
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Refuses names that nobody has explained.
+
+    Raises:
+        UnknownIdError: Neither in the list nor in section ``custom``, with the nearest names.
+    """
+    for name in names:
+        if name not in NAMES and not name.startswith(f"{CUSTOM}/"):
+            raise unknown_id(f"metric (one of your own begins with {CUSTOM}/)", name, sorted(NAMES))
