@@ -1,0 +1,516 @@
+"""Batches of environments that step in one call of the core: what does not depend on what is decided."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.utils import seeding
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from ..errors import InvalidProblemError, InvalidSolutionError
+from .actions import read_choice
+from .arguments import one_of, positive_integer
+
+Int64 = NDArray[np.int64]
+Bool = NDArray[np.bool_]
+_T = TypeVar("_T")
+
+DRAWS = ("slot", "episode")
+AUTORESET_MODES = tuple(mode.value for mode in AutoresetMode)
+
+_INT64 = np.dtype(np.int64)
+#: Words that hold a PCG64 generator: its state and its increment (two each), and half a word that it kept.
+_GENERATOR_WORDS = 6
+
+
+class BatchCore(Protocol):
+    """What the core offers for a batch: one object that holds the running episode of every slot.
+
+    ``observation`` is a list of C-contiguous arrays ``[slots, ...]``, one per key in the order of the batch's
+    ``observation_keys`` (a single one for ``"node"``). Every method that writes rows fills whole rows, so
+    that the arrays may come uninitialised.
+    """
+
+    def reset(self, slots: Int64, graphs: Int64) -> None:
+        """Begins an episode in each of some slots, about the graph of that index."""
+        ...
+
+    def step(
+        self,
+        actions: Int64,
+        skip: Bool | None,
+        reward: NDArray[np.float64],
+        terminated: Bool,
+        illegal_actions: Int64,
+        action_mask: NDArray[np.int8],
+        observation: list[NDArray[Any]],
+    ) -> int:
+        """Takes one decision in every slot that is not skipped, and writes the rows of all slots.
+
+        An action that is illegal, -1 say, is replaced and counted. Where an episode ends, ``terminated`` is
+        set and ``reward`` gets what its last step must pay beside the return of the episode, which the caller
+        adds: 0 for a terminal reward, the potential before the step for a dense one. A slot that is skipped
+        gets reward 0 and not terminated.
+
+        Args:
+            actions: ``[slots]``.
+            skip: ``[slots]``; ``None``: no slot is skipped. An episode that is over must be.
+            reward: ``[slots]``, written.
+            terminated: ``[slots]``, written.
+            illegal_actions: Illegal actions of each episode so far, ``[slots]``, written.
+            action_mask: ``[slots, actions]``, written; all 1 where the episode is over.
+            observation: Written.
+
+        Returns:
+            How many episodes ended.
+        """
+        ...
+
+    def observe(
+        self,
+        slots: Int64,
+        illegal_actions: Int64,
+        action_mask: NDArray[np.int8],
+        observation: list[NDArray[Any]],
+    ) -> None:
+        """Writes the rows of some slots as they are now; see :meth:`step`."""
+        ...
+
+    def action_masks(self, action_mask: NDArray[np.int8]) -> None:
+        """Writes the legal actions of all slots, ``[slots, actions]``."""
+        ...
+
+    def decisions(self, slot: int) -> Int64:
+        """Everything that was decided in an episode so far, legal, in order."""
+        ...
+
+    def replay(self, slot: int, graph: int, decisions: Int64, illegal_actions: int) -> None:
+        """Begins an episode and takes decisions at once; ValueError where one of them is not possible."""
+        ...
+
+
+class NativeVectorEnv(VectorEnv[Any, Any, Any]):
+    """Many episodes that step together in the core, with the spaces and infos of the single environment.
+
+    Everything is as Gymnasium's ``SyncVectorEnv`` of single environments would do it: seeds, autoreset, infos
+    with their masks. A slot decides about one graph at a time; several graphs are shared out among the slots.
+    Arrays are fresh at every step.
+
+    A subclass makes the core, and judges episodes that end.
+
+    Args:
+        num_envs: Slots.
+        core: Holds the episodes.
+        num_graphs: Graphs that slots decide about; the slots' indices into them are ``graph``.
+        single_observation_space: Of one slot, a box, or a dict whose key ``graph`` is left to this class.
+        single_action_space: Of one slot.
+        observation_keys: Keys of a dict that the core writes, in its order; empty for a box.
+        static: What never changes in an episode, for each graph, ``[graphs, ...]`` by key; see ``static``.
+        autoreset_mode: One of Gymnasium's.
+        draw: ``"slot"``: slot i decides about graph i mod n, always; ``"episode"``: each episode draws its
+            graph from the slot's own generator.
+
+    Attributes:
+        graph: Graph of each slot's episode, ``[slots] int64``.
+        static: What never changes in an episode, for each graph, ``[graphs, ...]`` by key; not writable.
+
+    Raises:
+        InvalidProblemError: Less than one slot.
+        UnknownIdError: An unknown way of drawing, or mode.
+    """
+
+    graph: Int64
+    static: Mapping[str, NDArray[Any]]
+
+    def __init__(
+        self,
+        num_envs: int,
+        core: BatchCore,
+        num_graphs: int,
+        single_observation_space: spaces.Space[Any],
+        single_action_space: spaces.Discrete,
+        *,
+        observation_keys: Sequence[str] = (),
+        static: Mapping[str, NDArray[Any]] | None = None,
+        autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
+        draw: str = "slot",
+    ) -> None:
+        super().__init__()
+        self.num_envs = positive_integer("num_envs", num_envs, "the number of slots")
+        self.draw = one_of("draw", draw, DRAWS)
+        self.autoreset_mode = read_autoreset_mode(autoreset_mode)
+        self.metadata = {"render_modes": [], "autoreset_mode": self.autoreset_mode}
+        self.single_observation_space = single_observation_space
+        self.single_action_space = single_action_space
+        self.observation_space = batch_space(single_observation_space, self.num_envs)
+        self.action_space = batch_space(single_action_space, self.num_envs)
+        self.static = dict(static or {})
+        for array in self.static.values():
+            array.setflags(write=False)
+
+        self._core = core
+        self._num_graphs = num_graphs
+        self._num_actions = int(single_action_space.n)
+        self._keys = tuple(observation_keys)
+        parts: list[Any]
+        if isinstance(self.observation_space, spaces.Dict):
+            parts = [self.observation_space[key] for key in self._keys]
+        else:
+            parts = [self.observation_space]
+        self._layout = [(part.shape, part.dtype) for part in parts]
+        self._generators: list[np.random.Generator | None] = [None] * self.num_envs
+        self._seeds = [-1] * self.num_envs
+        self._every_slot = np.arange(self.num_envs)
+        self._all = np.ones(self.num_envs, np.bool_)
+        self.graph = self._every_slot % num_graphs
+        self._started = False
+        #: Slots whose episode is over and has not been begun anew, and what was said when it ended.
+        self._over = np.zeros(self.num_envs, np.bool_)
+        self._ends: dict[int, dict[str, Any]] = {}
+
+    # --- the Gymnasium interface
+
+    def reset(
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begins an episode in every slot, or in those of ``options["reset_mask"]``, ``[slots] bool``.
+
+        Args:
+            seed: ``s``: slot i gets the seed s + i; one per slot; or ``None``: generators go on.
+            options: Nothing else.
+
+        Returns:
+            Observations and infos of all slots; infos only of those that begin.
+        """
+        seeds = self._read_seeds(seed)
+        begin = self._all if options is None else self._read_reset_mask(options)
+        slots = np.flatnonzero(begin)
+        for slot in slots.tolist():
+            if seeds[slot] is not None:
+                self._generators[slot], self._seeds[slot] = seeding.np_random(seeds[slot])
+        if not self._started:
+            self._begin(self._every_slot)  # a mask that leaves some out at the start leaves them at a start
+            self._started = True
+        else:
+            self._begin(slots)
+        observation, infos = self._look(begin)
+        if self.static:
+            infos["static"] = self.static
+        return observation, infos
+
+    def step(
+        self, actions: Any
+    ) -> tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+        """Takes one decision in every slot; see the single environment for what an illegal one does.
+
+        In the mode ``Disabled`` an episode that is over stays as it is, with reward 0, until it is reset.
+
+        Args:
+            actions: One per slot.
+
+        Raises:
+            InvalidSolutionError: Another number of actions.
+        """
+        if not self._started:
+            raise gymnasium.error.ResetNeeded("the environments have no state yet; call reset() first")
+        count = self.num_envs
+        if not (type(actions) is np.ndarray and actions.dtype is _INT64 and actions.shape == (count,)):
+            actions = self._read_actions(actions)
+        elif not actions.flags.c_contiguous:
+            actions = np.ascontiguousarray(actions)
+        skip = None
+        if self._ends:
+            skip = self._over
+            if self.autoreset_mode is AutoresetMode.NEXT_STEP:
+                self._begin(np.flatnonzero(skip))
+
+        arrays = [np.empty(shape, dtype) for shape, dtype in self._layout]
+        reward, terminated = np.empty(count), np.empty(count, np.bool_)
+        illegal_actions, mask = np.empty(count, np.int64), np.empty((count, self._num_actions), np.int8)
+        ended = self._core.step(actions, skip, reward, terminated, illegal_actions, mask, arrays)
+        infos = {
+            "action_mask": mask,
+            "_action_mask": self._all.copy(),
+            "illegal_actions": illegal_actions,
+            "_illegal_actions": self._all.copy(),
+        }
+        if ended:
+            self._end(terminated, reward, arrays, infos)
+        if self._ends and self.autoreset_mode is AutoresetMode.DISABLED:
+            terminated |= self._over
+            for slot, end in self._ends.items():
+                self._add_info(infos, end, slot)
+        return self._observation(arrays), reward, terminated, np.zeros(count, np.bool_), infos
+
+    # --- beyond Gymnasium
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """Which actions are legal now, ``[slots, actions]``; equal to ``infos["action_mask"]``."""
+        mask = np.empty((self.num_envs, self._num_actions), np.int8)
+        self._core.action_masks(mask)
+        return mask.astype(np.bool_)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Everything that is needed to go on exactly, in another process too: plain arrays, for a checkpoint.
+
+        ===================  ==================  =======  ==============================================
+        key                  shape               dtype    meaning
+        ===================  ==================  =======  ==============================================
+        ``graph``            [slots]             int64    graph of each slot's episode
+        ``decisions``        [all decisions]     int64    of slot 0, of slot 1, ...
+        ``decision_ptr``     [slots + 1]         int64    where each slot's decisions begin
+        ``illegal_actions``  [slots]             int64    of each episode
+        ``over``             [slots]             bool     whether the next step begins a new episode
+        ``generators``       [slots, 6]          uint64   state of each slot's generator
+        ===================  ==================  =======  ==============================================
+        """
+        if not self._started:
+            raise gymnasium.error.ResetNeeded("the environments have no state yet; call reset() first")
+        decisions = [self._core.decisions(slot) for slot in range(self.num_envs)]
+        illegal_actions, mask, arrays = self._rows()
+        self._core.observe(self._every_slot, illegal_actions, mask, arrays)
+        return {
+            "graph": self.graph.copy(),
+            "decisions": np.concatenate(decisions),
+            "decision_ptr": np.cumsum([0, *(len(d) for d in decisions)]),
+            "illegal_actions": illegal_actions,
+            "over": self._over.copy(),
+            "generators": np.array([_words_of(generator) for generator in self.np_random], np.uint64),
+        }
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> tuple[Any, dict[str, Any]]:
+        """Goes on from what :meth:`state` gave, here or in an equal environment.
+
+        Args:
+            state: As it was, or read back from a file.
+
+        Returns:
+            Observations and infos of that state; for an episode that is over, those of its end.
+
+        Raises:
+            InvalidSolutionError: The state is of environments that decide about something else.
+        """
+        graph, ptr = np.asarray(state["graph"], np.int64), np.asarray(state["decision_ptr"], np.int64)
+        if graph.shape != (self.num_envs,):
+            raise InvalidSolutionError(
+                f"the state has {graph.size} slots; these environments have {self.num_envs}"
+            )
+        if (graph < 0).any() or (graph >= self._num_graphs).any():
+            raise InvalidSolutionError(
+                f"the state has graph {graph.max()}; these environments have graphs 0 to {self._num_graphs - 1}"
+            )
+        decisions = np.ascontiguousarray(state["decisions"], np.int64)
+        self._started = False  # until all of it is there
+        for slot in range(self.num_envs):
+            begin, end = int(ptr[slot]), int(ptr[slot + 1])
+            try:
+                self._core.replay(
+                    slot, int(graph[slot]), decisions[begin:end], int(state["illegal_actions"][slot])
+                )
+            except ValueError as error:
+                raise InvalidSolutionError(f"the state does not fit these environments: {error}") from None
+        self.graph = graph.copy()
+        self._generators = [_generator_of(words) for words in np.asarray(state["generators"], np.uint64)]
+        self._seeds = [-1] * self.num_envs  # Gymnasium's sign for: not known
+        self._over = np.array(state["over"], np.bool_)
+        over = np.flatnonzero(self._over).tolist()
+        self._ends = {slot: info for slot, (_, info) in zip(over, self._judge(over), strict=True)}
+        self._started = True
+        observation, infos = self._look(self._all)
+        for slot, info in self._ends.items():
+            self._add_info(infos, info, slot)
+        return observation, infos
+
+    @property  # type: ignore[misc]
+    def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]  # as SyncVectorEnv
+        """Each slot's own generator; one that was never seeded is seeded now."""
+        for slot, generator in enumerate(self._generators):
+            if generator is None:
+                self._generators[slot], self._seeds[slot] = seeding.np_random()
+        return tuple(generator for generator in self._generators if generator is not None)
+
+    @property
+    def np_random_seed(self) -> tuple[int, ...]:  # type: ignore[override]
+        """What each slot's generator was seeded with; -1: not known."""
+        return tuple(self._seeds) if self.np_random else ()
+
+    # --- for subclasses
+
+    @abstractmethod
+    def _judge(self, slots: list[int]) -> list[tuple[float, dict[str, Any]]]:
+        """Judges episodes that are over.
+
+        Returns:
+            For each, its return, and what its info says beside ``action_mask`` and ``illegal_actions``.
+        """
+
+    # --- parts of a step
+
+    def _begin(self, slots: Int64) -> None:
+        """Begins an episode in each of some slots."""
+        if self.draw == "episode" and self._num_graphs > 1:
+            generators = self.np_random
+            for slot in slots.tolist():
+                self.graph[slot] = generators[slot].integers(self._num_graphs)
+        self._core.reset(slots, self.graph[slots])
+        self._over = self._over.copy()  # what a step in progress skips
+        self._over[slots] = False
+        self._ends = {slot: end for slot, end in self._ends.items() if self._over[slot]}
+
+    def _end(
+        self,
+        terminated: Bool,
+        reward: NDArray[np.float64],
+        arrays: list[NDArray[Any]],
+        infos: dict[str, Any],
+    ) -> None:
+        """Pays the returns of episodes that ended, says what they came to, and begins anew if that is due."""
+        slots = np.flatnonzero(terminated)
+        ends = list(zip(slots.tolist(), self._judge(slots.tolist()), strict=True))
+        for slot, (episode_return, _) in ends:
+            reward[slot] += episode_return
+        if self.autoreset_mode is not AutoresetMode.SAME_STEP:
+            self._over = self._over | terminated
+            for slot, (_, info) in ends:
+                self._ends[slot] = info
+                self._add_info(infos, info, slot)
+            return
+        last = self._observation(arrays)
+        mask, illegal_actions = infos["action_mask"], infos["illegal_actions"]
+        for slot, (_, info) in ends:
+            final_info = {
+                "action_mask": mask[slot].copy(),
+                "illegal_actions": int(illegal_actions[slot]),
+                **info,
+            }
+            final = {"final_obs": _row(last, slot), "final_info": final_info}
+            self._add_info(infos, final, slot)
+        self._begin(slots)
+        self._core.observe(slots, illegal_actions, mask, arrays)
+
+    def _rows(self) -> tuple[Int64, NDArray[np.int8], list[NDArray[Any]]]:
+        """Arrays for the rows of all slots: illegal actions, mask, observation."""
+        return (
+            np.empty(self.num_envs, np.int64),
+            np.empty((self.num_envs, self._num_actions), np.int8),
+            [np.empty(shape, dtype) for shape, dtype in self._layout],
+        )
+
+    def _look(self, told: Bool) -> tuple[Any, dict[str, Any]]:
+        """Observations of all slots as they are, and infos of some."""
+        illegal_actions, mask, arrays = self._rows()
+        self._core.observe(self._every_slot, illegal_actions, mask, arrays)
+        illegal_actions[~told], mask[~told] = 0, 0
+        infos = {
+            "action_mask": mask,
+            "_action_mask": told.copy(),
+            "illegal_actions": illegal_actions,
+            "_illegal_actions": told.copy(),
+        }
+        return self._observation(arrays), infos
+
+    def _observation(self, arrays: list[NDArray[Any]]) -> Any:
+        """What is handed out, made of what the core wrote."""
+        if not self._keys:
+            return arrays[0]
+        graph = self.graph.astype(np.int32).reshape(-1, 1)
+        return {"graph": graph, **dict(zip(self._keys, arrays, strict=True))}
+
+    # --- reading what a caller gives
+
+    def _read_actions(self, actions: Any) -> Int64:
+        """Actions of any kind as integers; -1, which is illegal, for what is none."""
+        given = actions if isinstance(actions, (list, tuple, np.ndarray)) else np.asarray(actions)
+        if np.ndim(given) == 0 if isinstance(given, np.ndarray) else False:
+            raise InvalidSolutionError(
+                f"one action {actions!r} given; expected one for each of {self.num_envs}"
+            )
+        if len(given) != self.num_envs:
+            raise InvalidSolutionError(
+                f"{len(given)} actions given; expected one for each of {self.num_envs}"
+            )
+        if isinstance(given, np.ndarray) and given.dtype.kind in "iu" and given.size == self.num_envs:
+            # What passes 2^63 - 1 becomes negative, which is illegal as well.
+            return np.ascontiguousarray(given.reshape(-1).astype(np.int64))
+        choices = [read_choice(action) for action in given]
+        return np.array([-1 if c is None or not 0 <= c < 2**63 else c for c in choices], np.int64)
+
+    def _read_seeds(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
+        if seed is None:
+            return [None] * self.num_envs
+        if isinstance(seed, (int, np.integer)):
+            return [int(seed) + slot for slot in range(self.num_envs)]
+        if len(seed) != self.num_envs:
+            raise InvalidSolutionError(f"{len(seed)} seeds given; expected one for each of {self.num_envs}")
+        return [None if s is None else int(s) for s in seed]
+
+    def _read_reset_mask(self, options: dict[str, Any]) -> Bool:
+        if "reset_mask" not in options:
+            return self._all
+        mask = options["reset_mask"]
+        if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (self.num_envs,):
+            raise InvalidSolutionError(
+                f"options['reset_mask'] is {mask!r}; expected a bool array of {self.num_envs}"
+            )
+        if not mask.any():
+            raise InvalidSolutionError("options['reset_mask'] names no slot; set at least one")
+        return mask
+
+
+def read_autoreset_mode(given: str | AutoresetMode) -> AutoresetMode:
+    """Gymnasium's mode of that name.
+
+    Raises:
+        UnknownIdError: There is none.
+    """
+    if isinstance(given, AutoresetMode):
+        return given
+    return AutoresetMode(one_of("autoreset mode", given, AUTORESET_MODES))
+
+
+def each(given: Sequence[_T] | _T | None) -> list[_T | None]:
+    """The members of a list or tuple; anything else, ``None`` too, counts as the only one.
+
+    Raises:
+        InvalidProblemError: The sequence is empty.
+    """
+    if not isinstance(given, (list, tuple)):
+        return [given]  # type: ignore[list-item]  # a sequence of another type is one thing: a path, say
+    if not given:
+        raise InvalidProblemError("an empty sequence of graphs or problems; give at least one")
+    return list(given)
+
+
+def _row(observation: Any, slot: int) -> Any:
+    """A copy of one slot's observation."""
+    if isinstance(observation, dict):
+        return {key: array[slot].copy() for key, array in observation.items()}
+    return observation[slot].copy()
+
+
+def _words_of(generator: np.random.Generator) -> list[int]:
+    """A PCG64 generator in words of 64 bits."""
+    state = generator.bit_generator.state
+    low = 2**64 - 1
+    words = [part for name in ("state", "inc") for part in divmod(state["state"][name], low + 1)]
+    return [*words, state["has_uint32"], state["uinteger"]]
+
+
+def _generator_of(words: NDArray[np.uint64]) -> np.random.Generator:
+    """The generator that :func:`_words_of` gave."""
+    state_high, state_low, inc_high, inc_low, has_half, half = words.tolist()
+    bits = np.random.PCG64()
+    bits.state = {
+        "bit_generator": "PCG64",
+        "state": {"state": state_high << 64 | state_low, "inc": inc_high << 64 | inc_low},
+        "has_uint32": has_half,
+        "uinteger": half,
+    }
+    return np.random.Generator(bits)
