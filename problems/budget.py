@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar
 
 from ..errors import OpgymError
@@ -51,11 +51,12 @@ ProgressCallback = Callable[[Progress], None]
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """A new best value, and what had been spent when it was found."""
+    """A new best value, what had been spent when it was found, and whether it is that of a feasible solution."""
 
     evaluations: int
     seconds: float
     value: float
+    feasible: bool = True
 
 
 class BudgetExhausted(OpgymError):
@@ -113,7 +114,7 @@ class Evaluator(Generic[Solution]):
         self.evaluations += 1
         if outcome.better_than(self.best_outcome):
             self.best, self.best_outcome = solution, outcome
-            self.curve.append(CurvePoint(self.evaluations, self.seconds, outcome.value))
+            self.curve.append(CurvePoint(self.evaluations, self.seconds, outcome.value, outcome.ok))
         if self._progress is not None and self.best_outcome is not None:
             self._progress(Progress(self.evaluations, self.seconds, self.best_outcome))
         return outcome
@@ -138,13 +139,8 @@ class Evaluator(Generic[Solution]):
 
     @property
     def feasible_curve(self) -> Sequence[CurvePoint]:
-        """The curve from its first feasible value on, which is where it begins to descend to the best."""
-        if self.best_outcome is None or not self.best_outcome.ok:
-            return []
-        first = len(self.curve) - 1
-        while first > 0 and self.curve[first - 1].value > self.curve[first].value:
-            first -= 1
-        return self.curve[first:]
+        """The curve from its first feasible value on: an infeasible one, lower or higher, says nothing of it."""
+        return [point for point in self.curve if point.feasible]
 
     def account(
         self, evaluations: int, curve: Sequence[CurvePoint], solution: Solution | None, began: float
@@ -178,9 +174,13 @@ class Evaluator(Generic[Solution]):
                 )
             if outcome.better_than(self.best_outcome):
                 self.best, self.best_outcome = solution, outcome
-                new = new or [CurvePoint(evaluations, self.seconds - began, outcome.value)]
+                new = new or [CurvePoint(evaluations, self.seconds - began, outcome.value, outcome.ok)]
                 self.curve += [
-                    CurvePoint(self.evaluations + point.evaluations, began + point.seconds, point.value)
+                    replace(
+                        point,
+                        evaluations=self.evaluations + point.evaluations,
+                        seconds=began + point.seconds,
+                    )
                     for point in new
                 ]
         self.evaluations += evaluations

@@ -29,9 +29,21 @@ def test_counts_and_keeps_the_best():
     assert evaluator.evaluations == 8
     assert evaluator.best == 10.0
     assert [(p.evaluations, p.value) for p in evaluator.curve] == [(1, 9), (2, 4), (4, 30), (5, 20), (8, 10)]
+    assert [p.feasible for p in evaluator.curve] == [False, False, True, True, True]
+    assert [p.value for p in evaluator.feasible_curve] == [30, 20, 10]
     seconds = [p.seconds for p in evaluator.curve]
     assert seconds == sorted(seconds)
     assert seconds[-1] <= evaluator.seconds
+
+
+def test_an_infeasible_value_above_the_first_feasible_one_is_not_of_the_feasible_curve():
+    evaluator = Evaluator(Scripted())
+    for value in (-90.0, 30.0):
+        evaluator.evaluate(value)
+    with evaluator.share(None) as own:
+        for value in (-80.0, 25.0):
+            own.evaluate(value)
+    assert [(p.evaluations, p.value) for p in evaluator.feasible_curve] == [(2, 30), (4, 25)]
 
 
 def test_the_number_of_evaluations_is_never_exceeded():
