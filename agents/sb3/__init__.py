@@ -1,0 +1,1 @@
+"""Agents of Stable-Baselines3, and what they see of a graph."""
