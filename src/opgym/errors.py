@@ -36,8 +36,16 @@ class InvalidDatasetError(OpgymError, ValueError):
     """A manifest or a suite is damaged, or a definition of a dataset's graph breaks a rule."""
 
 
+class InvalidRunError(OpgymError, ValueError):
+    """A file of a training's folder is damaged, or of another training than the one that goes on."""
+
+
 class ExecutionFailedError(OpgymError, RuntimeError):
     """Something that was to run for real did not, or did not end in time."""
+
+
+class RunInUseError(ExecutionFailedError):
+    """Another process works in the folder of a run."""
 
 
 class UnknownIdError(OpgymError, KeyError):
