@@ -1,5 +1,5 @@
-"""Writes the pages of docs/ that come from docstrings (one per environment, and the solvers), from the zoo, and from
-reference lines.
+"""Writes the pages of docs/ that come from docstrings (one per environment, the solvers, the metrics), from the zoo,
+and from reference lines.
 
     python docs/generate.py
 
@@ -18,6 +18,7 @@ from pathlib import Path
 from statistics import geometric_mean
 
 import opgym.agents
+from opgym.agents.metrics import CUSTOM, EPISODIC_RETURN, METRICS, POLICY_LOSS
 from opgym.agents.registry import solver_class
 from opgym.datasets import suite, zoo
 from opgym.datasets.reference import Line, lines
@@ -26,6 +27,10 @@ from opgym.datasets.zoo.manifest import MANIFEST
 from opgym.datasets.zoo.statistics import statistics
 from opgym.envs import ENTRY_POINTS
 from opgym.problems import PlacementProblem, SchedulingProblem
+from opgym.runs.tracking import JsonlTracker, LogLine
+from opgym.runs.tracking.console import ConsoleTracker
+from opgym.runs.tracking.tensorboard import TensorBoardTracker
+from opgym.runs.tracking.wandb import WandbTracker
 
 FOLDER = Path(__file__).parent
 NOTICE = "<!-- Made by docs/generate.py from docstrings; edit those. -->\n\n"
@@ -311,9 +316,59 @@ def _geometric_means(found: list[Line]) -> list[str]:
     ]
 
 
+TRACKERS = {
+    "jsonl": JsonlTracker,
+    "tensorboard": TensorBoardTracker,
+    "wandb": WandbTracker,
+    "console": ConsoleTracker,
+}
+
+
+def metrics_page() -> tuple[str, str]:
+    """File name and text of the page of metrics and of where they go."""
+    sections: dict[str, list[str]] = {}
+    for metric in METRICS:
+        section, _, _ = metric.name.partition("/")
+        clock = " Depends on the clock." if metric.timed else ""
+        sections.setdefault(section, []).append(
+            f"| `{metric.name}` | {metric.unit} | {metric.meaning}{clock} |"
+        )
+    text = [
+        NOTICE.replace("docstrings; edit those", "agents/metrics.py and docstrings; edit those")
+        + "# Metrics",
+        "",
+        "What a training logs, after every update of its learner. A name means the same for every learner, and each",
+        "logs those that it has. The x-axis is always steps of the environment, over all of its episodes. Two",
+        "trainings with the same seed log the same, but for what depends on the clock. A learner of your own may log",
+        f"more, under names that begin with `{CUSTOM}/`; any other name is an error.",
+        "",
+    ]
+    for section, rows in sections.items():
+        text += [f"## {section}", "", "| name | unit | meaning |", "|---|---|---|", *rows, ""]
+    text += [
+        "## Where they go",
+        "",
+        "`opgym train logger=[jsonl,tensorboard]`: any of these, and several at once. Ctrl-C closes all of them",
+        "properly. Where the disk is full, the training ends with a message, and what was logged before stays readable.",
+        "",
+    ]
+    for name, tracker in TRACKERS.items():
+        manual = (inspect.getdoc(tracker) or "").partition("\n\nArgs:")[0]
+        text += [f"### `{name}`", "", _markdown(manual), ""]
+        if name == "jsonl":
+            example = LogLine(4096, 1.234, {EPISODIC_RETURN.name: -1.25, POLICY_LOSS.name: float("nan")})
+            text += [_markdown(inspect.getdoc(LogLine.to_json) or "").partition("\n\n")[2], ""]
+            text += ["```json", example.to_json(), "```", ""]
+            text += [
+                "`pandas.read_json(path, lines=True)` reads it; so does `opgym.runs.tracking.read_log(path)`.",
+                "",
+            ]
+    return "metrics.md", "\n".join(text)
+
+
 def pages() -> dict[str, str]:
     """Text of every generated page, by file name."""
-    made = (solvers_page(), zoo_page(), croissant_file(), memory_order_page(), gdp_page())
+    made = (solvers_page(), zoo_page(), croissant_file(), memory_order_page(), gdp_page(), metrics_page())
     return dict([*(environment_page(i) for i in ENTRY_POINTS), *made])
 
 
