@@ -349,7 +349,7 @@ def metrics_page() -> tuple[str, str]:
         "## Where they go",
         "",
         "`opgym train logger=[jsonl,tensorboard]`: any of these, and several at once. Ctrl-C closes all of them",
-        "properly. Where the disk is full, the training ends with a message, and what was logged before stays readable.",
+        "properly. Where the disk is full, the training ends with a message; what was logged before stays readable.",
         "",
     ]
     for name, tracker in TRACKERS.items():
