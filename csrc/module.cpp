@@ -11,6 +11,9 @@ void bind_order_program(nb::module_& m);
 void bind_key_search(nb::module_& m);
 void bind_list_scheduling(nb::module_& m);
 void bind_contiguous(nb::module_& m);
+void bind_placement_batch(nb::module_& m);
+void bind_scheduling(nb::module_& m);
+void bind_scheduling_batch(nb::module_& m);
 
 NB_MODULE(_core, m) {
     m.doc() = "The hot core of opgym: frozen graphs, the event simulator, and search loops.";
@@ -24,4 +27,7 @@ NB_MODULE(_core, m) {
     bind_key_search(m);
     bind_list_scheduling(m);
     bind_contiguous(m);
+    bind_placement_batch(m);
+    bind_scheduling(m);
+    bind_scheduling_batch(m);
 }

@@ -9,6 +9,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
+from ..._core import PlacementEstimate
 from ...errors import InvalidSolutionError
 from ...graphs import Cluster, CostModel, Graph
 from ...outcome import Outcome
@@ -33,10 +34,10 @@ from .arguments import (
     read_steps,
 )
 from .blocks import build_blocks
-from .estimate import Estimate, build_channels
 from .features import Units
-from .observation import DictObserver, GraphObserver, NodeObserver, Tables
+from .observation import DictObserver, GraphObserver, NodeObserver
 from .reward import improvement_reward, reference_of, score
+from .tables import Tables
 from .types import PlacementState
 
 
@@ -268,7 +269,6 @@ class GraphPlacementEnv(ProblemEnv[PlacementState]):
             groups = "op" if self.problem.graph.num_ops <= MOST_SINGLE_OPS else DEFAULT_GROUPS
         self.groups = assign(self.problem, groups)
         self._blocks = build_blocks(self.problem, self.groups)
-        self._channels = build_channels(self.problem.cluster, self._blocks.slot_bytes)
         self._reference = reference_of(self.problem)
         self._total_steps = read_steps(mode, steps, initial, self.num_groups)
         self._start = self._read_start(initial)
@@ -276,8 +276,8 @@ class GraphPlacementEnv(ProblemEnv[PlacementState]):
         self._reward = self._read_reward(reward)
 
         units = Units(self._reference.time_ns, self._reference.time_ns / self.num_groups)
-        tables = Tables(self.problem, self._blocks, units, self._total_steps)
-        self._observer = self._read_observer(kind, tables, pad_to)
+        self._tables = Tables(self.problem, self._blocks, units, self._total_steps, self._reference)
+        self._observer = self._read_observer(kind, self._tables, pad_to)
         self.observation_space = self._observer.space
         nodes = pad_to[0] if pad_to is not None else self.num_groups
         devices = len(self.problem.cluster)
@@ -299,10 +299,10 @@ class GraphPlacementEnv(ProblemEnv[PlacementState]):
         """Starts an episode; see the class for what it starts from. There are no options."""
         super().reset(seed=seed)
         state = PlacementState(
-            device=[-1] * self.num_groups,
+            device=np.full(self.num_groups, -1, np.int8),
             step=0,
             group=-1 if self.mode == "one_shot" else 0,
-            estimate=Estimate(self._blocks, self._channels),
+            estimate=PlacementEstimate(self._tables.core),
         )
         if self.mode == "refine":
             self._put_everything(state)
@@ -324,7 +324,7 @@ class GraphPlacementEnv(ProblemEnv[PlacementState]):
     @property
     def device(self) -> NDArray[np.int64]:
         """Device of each op so far, ``[ops] int64``; -1: not decided."""
-        return np.array(self._current().device, np.int64)[self.groups]
+        return self._current().device.astype(np.int64)[self.groups]
 
     # --- the three games
 
@@ -345,7 +345,7 @@ class GraphPlacementEnv(ProblemEnv[PlacementState]):
         state.step += 1
         state.over = state.step == self.num_groups
         state.group = -1 if state.over else state.step
-        state.potential = self._estimated_value(state.estimate) / self.reference
+        state.potential = state.estimate.potential
         if state.over:
             state.outcome = self._evaluate(state)
 
@@ -368,7 +368,7 @@ class GraphPlacementEnv(ProblemEnv[PlacementState]):
         state.over = state.step == self._total_steps
         state.group = -1 if state.over else state.step % self.num_groups
         if state.group == 0:  # a new pass: the estimate follows the decision order from its beginning
-            state.estimate = Estimate(self._blocks, self._channels)
+            state.estimate = PlacementEstimate(self._tables.core)
 
     def _put(self, state: PlacementState, group: int, device: int | None) -> None:
         """Puts a group on a device; on its lowest allowed one if the choice is illegal."""
@@ -384,10 +384,11 @@ class GraphPlacementEnv(ProblemEnv[PlacementState]):
             draw = self.np_random.random(self.num_groups)
             count = self._blocks.allowed.sum(axis=1)
             nth = np.floor(draw * count).astype(np.int64)  # which of its allowed devices
-            state.device = (np.cumsum(self._blocks.allowed, axis=1) > nth[:, None]).argmax(axis=1).tolist()
+            device = (np.cumsum(self._blocks.allowed, axis=1) > nth[:, None]).argmax(axis=1)
+            state.device = device.astype(np.int8)
             state.outcome = self._evaluate(state)
         else:
-            state.device = self._start.tolist()
+            state.device = self._start.astype(np.int8)
             self._start_outcome = self._start_outcome or self._evaluate(state)
             state.outcome = self._start_outcome
         state.baseline = state.potential = score(state.outcome, self.reference)
@@ -398,23 +399,11 @@ class GraphPlacementEnv(ProblemEnv[PlacementState]):
         """The placement of all ops, if every group has a device."""
         if state.outcome is None and not state.over:
             return None
-        return Placement(np.array(state.device, np.int64)[self.groups], self._priority)
+        return Placement(state.device.astype(np.int64)[self.groups], self._priority)
 
     def _evaluate(self, state: PlacementState) -> Outcome:
         """Judges the whole placement, in the order that the environment was made with."""
-        return self.problem.evaluate(Placement(np.array(state.device, np.int64)[self.groups], self._priority))
-
-    def _estimated_value(self, estimate: Estimate) -> float:
-        """The objective of the groups decided so far, estimated, in the objective's unit."""
-        match self.problem.objective:
-            case Objective.STEP_TIME:
-                return float(estimate.finish_ns)
-            case Objective.PEAK_MEMORY:
-                return float(max(estimate.peak_bytes))
-            case Objective.MAX_LOAD:
-                return max(estimate.busy_ns) / 1e6
-            case _:
-                return estimate.finish_ns / 1e6
+        return self.problem.evaluate(Placement(state.device.astype(np.int64)[self.groups], self._priority))
 
     def _mask(self, state: PlacementState) -> NDArray[np.int8]:
         """Legal actions of a state; all of them after the end, when any action is ignored."""
@@ -447,9 +436,9 @@ class GraphPlacementEnv(ProblemEnv[PlacementState]):
         return viewer.Picture(self.problem, self._blocks, state, self._total_steps, self._solution(state))
 
     def _refuse_foreign(self, state: PlacementState) -> None:
-        if (len(state.device), len(state.estimate.free_ns)) != (self.num_groups, len(self.problem.cluster)):
+        if (len(state.device), state.estimate.num_devices) != (self.num_groups, len(self.problem.cluster)):
             raise InvalidSolutionError(
-                f"the state is about {len(state.device)} groups on {len(state.estimate.free_ns)} devices; "
+                f"the state is about {len(state.device)} groups on {state.estimate.num_devices} devices; "
                 f"this environment has {self.num_groups} on {len(self.problem.cluster)}"
             )
 

@@ -10,20 +10,18 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from ...problems import PlacementProblem
-from ..fields import Field, Float32, bounds, box, clipped
+from ..fields import Field, Float32, box, clipped
 from ..observers import dict_nbytes
 from ..padding import PaddedGraph, graph_instance
-from .blocks import Blocks
 from .features import (
     DEVICE_FIELDS,
     EDGE_FIELDS,
     GROUP_FIELDS,
     LIMIT,
     PROGRESS,
-    Units,
     edge_features,
-    group_features,
 )
+from .tables import Tables
 from .types import PlacementState
 
 Int32 = NDArray[np.int32]
@@ -35,86 +33,6 @@ PER_DEVICE_FIELDS = (
 )
 
 
-class Tables:
-    """What observations need and never changes during an episode."""
-
-    def __init__(self, problem: PlacementProblem, blocks: Blocks, units: Units, total_steps: int) -> None:
-        self.blocks, self.units, self.total_steps = blocks, units, total_steps
-        self.devices = range(blocks.num_devices)
-        self.capacity_bytes: list[int] = problem.cluster.capacity_bytes.tolist()
-        self.allowed: list[list[bool]] = blocks.allowed.tolist()
-        self.allowed_devices = [[d for d, ok in enumerate(row) if ok] for row in self.allowed]
-        self.groups = group_features(problem, blocks, units)
-        self._low, self._high = bounds(DEVICE_FIELDS * len(self.devices))
-        self._none = [0.0] * len(self.devices)
-
-    def device_rows(self, state: PlacementState) -> Float32:
-        """``DEVICE_FIELDS`` of device 0, of device 1, ... about the group to decide, ``[devices * fields]``.
-
-        Fields about a group are 0 where there is none to decide (``one_shot``, and after the end).
-        """
-        values = self._about_devices(state) if state.group < 0 else self._about_group(state)
-        rows = np.array(values, np.float32)
-        np.minimum(rows, self._high, out=rows)
-        return np.maximum(rows, self._low, out=rows)
-
-    def _about_devices(self, state: PlacementState) -> list[float]:
-        estimate, reference = state.estimate, self.units.reference_ns
-        values: list[float] = []
-        for d, capacity in enumerate(self.capacity_bytes):
-            free = (capacity - estimate.live_bytes[d]) / capacity
-            least = (capacity - estimate.peak_bytes[d]) / capacity
-            values += (0, 0, 0, 0, 0, estimate.free_ns[d] / reference, 0, 0, 0, free, free, least, 0, 0, 0)
-        return values
-
-    def _about_group(self, state: PlacementState) -> list[float]:
-        blocks, estimate, group = self.blocks, state.estimate, state.group
-        block, reference = self.units.block_ns, self.units.reference_ns
-        costs, allowed, places = blocks.cost_ns[group], self.allowed[group], self.allowed_devices[group]
-        reads = estimate.reads(group)
-        previews = [estimate.start_on(group, d, reads) for d in self.devices]
-        earliest_start = min([previews[d][0] for d in places])
-        earliest_finish = min([previews[d][0] + costs[d] for d in places])
-        parents = self._shares(blocks.parents[group], estimate.device)
-        children = self._shares(blocks.children[group], state.device)
-        readable = sum([blocks.slot_bytes[read[0]] for read in reads]) or 1
-        current, locked, inner = state.device[group], len(places) == 1, blocks.inner_peak_bytes[group]
-        values: list[float] = []
-        for d, capacity in enumerate(self.capacity_bytes):
-            start, moved_bytes, moved_ns, _ = previews[d]
-            cost, live = costs[d], estimate.live_bytes[d]
-            values += (
-                (start - earliest_start) / block,
-                (start + cost - earliest_finish) / block,
-                cost / block,
-                moved_ns / block,
-                start / reference,
-                estimate.free_ns[d] / reference,
-                moved_bytes / readable,
-                parents[d],
-                children[d],
-                (capacity - live) / capacity,
-                (capacity - live - estimate.need_bytes(group, d, moved_bytes) - inner) / capacity,
-                (capacity - estimate.peak_bytes[d]) / capacity,
-                d == current,
-                locked and allowed[d],
-                allowed[d],
-            )
-        return values
-
-    def progress(self, state: PlacementState) -> float:
-        """Share of the episode's decisions that are taken."""
-        return state.step / self.total_steps
-
-    def _shares(self, neighbours: tuple[int, ...], device: list[int]) -> list[float]:
-        """Share on each device of the neighbours that have one."""
-        shares = self._none[:]
-        homes = [d for g in neighbours if (d := device[g]) >= 0]
-        for d in homes:
-            shares[d] += 1 / len(homes)
-        return shares
-
-
 class NodeObserver:
     """A vector about the group to decide and each device, of one length for any graph on as many devices.
 
@@ -124,21 +42,13 @@ class NodeObserver:
     """
 
     def __init__(self, tables: Tables) -> None:
-        self._tables = tables
-        self._per_device = len(tables.devices) * len(DEVICE_FIELDS)
-        columns = (*(DEVICE_FIELDS * len(tables.devices)), *GROUP_FIELDS, PROGRESS)
+        columns = (*(DEVICE_FIELDS * tables.num_devices), *GROUP_FIELDS, PROGRESS)
         self.space = box((), columns)
         self.nbytes = 4 * len(columns)
-        self._length = len(columns)
 
     def observe(self, state: PlacementState) -> Float32:
         """See :class:`~opgym.envs.observers.Observer`."""
-        observation = np.zeros(self._length, np.float32)
-        observation[: self._per_device] = self._tables.device_rows(state)
-        if state.group >= 0:
-            observation[self._per_device : -1] = self._tables.groups[state.group]
-        observation[-1] = self._tables.progress(state)
-        return observation
+        return state.estimate.node(state.device, state.group, state.step)
 
 
 @dataclass(frozen=True)
@@ -163,7 +73,7 @@ def whole_graph(problem: PlacementProblem, tables: Tables) -> Whole:
     """Lays out the groups as nodes and the tensors between them as edges."""
     blocks, units = tables.blocks, tables.units
     cost = np.array(blocks.cost_ns, np.float64).reshape(blocks.num_groups, -1) / units.block_ns
-    per_device = tuple(f for f in PER_DEVICE_FIELDS for _ in tables.devices)
+    per_device = tuple(f for f in PER_DEVICE_FIELDS for _ in range(tables.num_devices))
     nodes = np.concatenate([tables.groups, cost, blocks.allowed], axis=1)
     columns = (*GROUP_FIELDS, *per_device)
     edges, edge_values = edge_features(problem, blocks, units)
@@ -189,7 +99,7 @@ class DictObserver:
     """
 
     def __init__(self, problem: PlacementProblem, tables: Tables, pad_to: tuple[int, int] | None) -> None:
-        whole, devices = whole_graph(problem, tables), len(tables.devices)
+        whole, devices = whole_graph(problem, tables), tables.num_devices
         self._tables = tables
         self._graph = PaddedGraph(
             whole.nodes,
@@ -217,13 +127,13 @@ class DictObserver:
         """See :class:`~opgym.envs.observers.Observer`."""
         placement = np.full(self._graph.num_nodes, -1, np.int32)
         placement[: len(state.device)] = state.device
-        rows = self._tables.device_rows(state)
+        rows = state.estimate.device_rows(state.device, state.group)
         return {
             **self._graph.arrays(),
             "placement": placement,
             "devices": rows.reshape(-1, len(DEVICE_FIELDS)),
             "current": np.array([state.group], np.int32),
-            "progress": np.array([self._tables.progress(state)], np.float32),
+            "progress": np.array([state.step / self._tables.total_steps], np.float32),
         }
 
 
@@ -239,7 +149,7 @@ class GraphObserver:
     def __init__(self, problem: PlacementProblem, tables: Tables) -> None:
         self._tables = tables
         self._whole = whole_graph(problem, tables)
-        devices = len(tables.devices)
+        devices = tables.num_devices
         self._placement_column = len(self._whole.columns)
         self._current_column = self._placement_column + devices
         placed, current = Field("placed", 0, 1, "flag", ""), Field("to_decide", 0, 1, "flag", "")
@@ -254,11 +164,12 @@ class GraphObserver:
         """See :class:`~opgym.envs.observers.Observer`."""
         whole, nodes = self._whole, np.zeros(self._shape, np.float32)
         nodes[:, : self._placement_column] = whole.nodes
-        device = np.array(state.device)
-        placed = np.flatnonzero(device >= 0)
-        nodes[placed, self._placement_column + device[placed]] = 1
+        placed = np.flatnonzero(state.device >= 0)
+        nodes[placed, self._placement_column + state.device[placed]] = 1
         if state.group >= 0:
             nodes[state.group, self._current_column] = 1
-            nodes[state.group, self._current_column + 1 : -1] = self._tables.device_rows(state)
-        nodes[:, -1] = self._tables.progress(state)
+            nodes[state.group, self._current_column + 1 : -1] = state.estimate.device_rows(
+                state.device, state.group
+            )
+        nodes[:, -1] = state.step / self._tables.total_steps
         return graph_instance(nodes, whole.edges, whole.edge_values)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._core import PlacementEstimate
 from ...outcome import Outcome
-from .estimate import Estimate
 
 
 @dataclass
@@ -13,7 +16,7 @@ class PlacementState:
     """Everything that changes during an episode; ``fork()`` hands out copies of it.
 
     Attributes:
-        device: Device of each group, ``[groups]``; -1: not decided yet.
+        device: Device of each group, ``[groups] int8``; -1: not decided yet.
         step: Decisions taken.
         group: Group that the next action decides; -1: none (``one_shot``, or the episode is over).
         estimate: The earliest-finish estimate of the groups decided (in ``refine``: visited in this pass).
@@ -24,10 +27,10 @@ class PlacementState:
         over: Whether the episode has ended.
     """
 
-    device: list[int]
+    device: NDArray[np.int8]
     step: int
     group: int
-    estimate: Estimate
+    estimate: PlacementEstimate
     potential: float = 0.0
     baseline: float = 0.0
     illegal_actions: int = 0
@@ -36,4 +39,4 @@ class PlacementState:
 
     def copy(self) -> PlacementState:
         """An independent copy: O(groups + tensors between groups)."""
-        return replace(self, device=self.device[:], estimate=self.estimate.copy())
+        return replace(self, device=self.device.copy(), estimate=self.estimate.copy())

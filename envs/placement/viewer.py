@@ -101,7 +101,7 @@ class Picture:
             lines.append(
                 f"next: group {state.group}, {graph.op_names[op] or op} ({graph.kind(op)}), on {allowed}"
             )
-        groups = np.bincount(np.array(state.device, np.int64) + 1, minlength=len(problem.cluster) + 1)[1:]
+        groups = np.bincount(state.device.astype(np.int64) + 1, minlength=len(problem.cluster) + 1)[1:]
         for d, name in enumerate(problem.cluster.device_names):
             cells = [" "] * width
             for bar in bars:

@@ -332,3 +332,243 @@ def contiguous_split(sets: DownSets, class_count: Annotated[NDArray[numpy.int32]
     """
     (load_ns, finished, stage of each block, device class of each stage) of the best contiguous split; load_ns is 2^63 - 1 if none fits.
     """
+
+class PlacementTables:
+    """What never changes in episodes of one placement environment."""
+
+    def __init__(self, arrays: dict[str, Any]) -> None:
+        """Arrays and numbers by name; see csrc/placement_tables.hpp."""
+
+    def __getstate__(self) -> dict[str, Any]: ...
+
+    def __setstate__(self, arrays: dict[str, Any], /) -> None: ...
+
+class PlacementEstimate:
+    """The earliest-finish estimate; see csrc/placement_estimate.hpp."""
+
+    def __init__(self, tables: PlacementTables) -> None: ...
+
+    def copy(self) -> PlacementEstimate:
+        """An independent copy."""
+
+    def __copy__(self) -> PlacementEstimate: ...
+
+    def __getstate__(self) -> tuple[Any, ...]: ...
+
+    def __setstate__(self, state: tuple[Any, ...], /) -> None: ...
+
+    def append(self, group: int, device: int) -> None:
+        """Puts a group on a device, after everything that is there already."""
+
+    def preview(self, group: int, device: int) -> tuple[int, int, int]:
+        """
+        What appending would give: the start in ns; the bytes that move there, and the ns that takes.
+        """
+
+    @property
+    def num_groups(self) -> int: ...
+
+    @property
+    def num_devices(self) -> int: ...
+
+    @property
+    def finish_ns(self) -> int:
+        """End of the last block."""
+
+    @property
+    def potential(self) -> float:
+        """
+        The objective of the groups appended so far, in units of the reference.
+        """
+
+    @property
+    def device(self) -> list[int]:
+        """Device of each group appended so far, [groups]; -1: not appended."""
+
+    @property
+    def start_ns(self) -> list[int]:
+        """Start of each appended block, [groups]; -1: not appended."""
+
+    @property
+    def free_ns(self) -> list[int]:
+        """Time from which each device is free."""
+
+    @property
+    def busy_ns(self) -> list[int]:
+        """Time that each device works."""
+
+    @property
+    def live_bytes(self) -> list[int]:
+        """Memory held on each device after the decided prefix."""
+
+    @property
+    def peak_bytes(self) -> list[int]:
+        """Largest memory held so far on each device."""
+
+    def device_rows(self, placed: NDArray[numpy.int8], group: int) -> NDArray[numpy.float32]:
+        """
+        DEVICE_FIELDS of each device about a group, [devices * fields]; placed: device of each group, -1: none.
+        """
+
+    def node(self, placed: NDArray[numpy.int8], group: int, step: int) -> NDArray[numpy.float32]:
+        """The observation of that name, after a number of decisions."""
+
+class PlacementBatch:
+    """
+    Sequential placement games that step together; see opgym.envs.vector.BatchCore.
+    """
+
+    def __init__(self, graphs: list[PlacementTables], slots: int, padded_groups: int, dense: bool, node: bool, threads: int) -> None: ...
+
+    def reset(self, slots: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], graphs: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def step(self, actions: NDArray[numpy.int64], skip: NDArray[numpy.bool_] | None, reward: NDArray[numpy.float64], terminated: NDArray[numpy.bool_], illegal_actions: NDArray[numpy.int64], action_mask: NDArray[numpy.int8], observation: list[NDArray[Any]]) -> int: ...
+
+    def observe(self, slots: NDArray[numpy.int64], illegal_actions: NDArray[numpy.int64], action_mask: NDArray[numpy.int8], observation: list[NDArray[Any]]) -> None: ...
+
+    def action_masks(self, action_mask: Annotated[NDArray[numpy.int8], dict(shape=(None, None), order='C', device='cpu')]) -> None: ...
+
+    def decisions(self, slot: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]: ...
+
+    def replay(self, slot: int, graph: int, decisions: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], illegal_actions: int) -> None: ...
+
+class SchedulingLayout:
+    """Ops to order, as nodes: what never changes in an episode."""
+
+    def __init__(self, child_ptr: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], child: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], read_ptr: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], read: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], held_bytes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], allocated_bytes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], needed_bytes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], unread_bytes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], takeover_bytes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def __reduce__(self) -> tuple: ...
+
+class PartialOrder:
+    """
+    A beginning of an order, extended op by op.
+
+    The *rank* of ready nodes is by net bytes freed (bytes that are freed when the op ends - bytes of its outputs), most first, then by index. An *opener* is a ready node that some other node misses alone: running it makes that one ready.
+    """
+
+    def __init__(self, layout: SchedulingLayout, order: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None: ...
+
+    def __reduce__(self) -> tuple: ...
+
+    def run(self, node: int) -> None:
+        """Runs a ready node."""
+
+    def best(self, count: int) -> list:
+        """
+        Up to `count` ready nodes in order of rank: all of them, or some of each kind.
+
+        Where more are ready: the best ranked openers (nearly half of `count`), the nodes of lowest index that are not among them (a quarter), and the best ranked of all others. For two or more, the node of best rank and the one of lowest index are always there.
+        """
+
+    def ranked(self) -> list:
+        """All ready nodes in order of rank."""
+
+    def copy(self) -> PartialOrder:
+        """An independent copy: a few flat arrays."""
+
+    def is_ready(self, node: int) -> bool: ...
+
+    @property
+    def order(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C')]:
+        """Nodes that have run, [steps] int32."""
+
+    @property
+    def used_bytes(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]:
+        """Memory while each of them ran, [steps] int64."""
+
+    @property
+    def live_bytes(self) -> int:
+        """Memory now."""
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most there has been."""
+
+    @property
+    def status(self) -> Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C')]:
+        """0: waits, 1: ready, 2: has run; [nodes] int8."""
+
+    @property
+    def ready(self) -> list[int]:
+        """The ready nodes, ascending."""
+
+    @property
+    def first_ready(self) -> int:
+        """The ready node of lowest index; -1: none."""
+
+    @property
+    def num_nodes(self) -> int: ...
+
+    @property
+    def num_ready(self) -> int: ...
+
+    @property
+    def num_done(self) -> int: ...
+
+    @property
+    def over(self) -> bool:
+        """Whether everything has run."""
+
+    @property
+    def figures(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C')]:
+        """
+        Of each node: net bytes freed, bytes freed, bytes needed, last uses, nodes unlocked, step at which it became ready; right for those that are ready; [nodes, 6] int64.
+        """
+
+class SchedulingView:
+    """What an observation shows of a partial order."""
+
+    def __init__(self, layout: SchedulingLayout, fixed: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], reference_bytes: float, bound: float, most_reads: float, most_children: float, num_slots: int) -> None: ...
+
+    def __reduce__(self) -> tuple: ...
+
+    def start(self) -> PartialOrder:
+        """Of this graph, before anything has run."""
+
+    def potential(self, partial: PartialOrder) -> float:
+        """The peak so far / reference."""
+
+    def write_slots(self, partial: PartialOrder, out: object) -> None:
+        """
+        Writes the fields of the slots and the global ones, [slots * 17 + 6] float32.
+        """
+
+    def write_figures(self, partial: PartialOrder, out: object) -> None:
+        """
+        Writes the changing fields of all ready nodes, and leaves other rows alone, [nodes or more, 8] float32.
+        """
+
+    def write_globals(self, partial: PartialOrder, out: object) -> None:
+        """Writes the global fields, [6] float32."""
+
+class SchedulingBatch:
+    """Many episodes that order ops, stepped in one call."""
+
+    def __init__(self, views: Sequence[SchedulingView], size: int, *, padded_nodes: int, dense: bool, threads: int) -> None: ...
+
+    def reset(self, slots: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], graphs: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """
+        Begins an episode in each of some slots of the batch, about the graph of that index.
+        """
+
+    def step(self, actions: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], skip: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, reward: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], terminated: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu')], illegal_actions: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], action_mask: Annotated[NDArray[numpy.int8], dict(shape=(None, None), order='C', device='cpu')], observation: list) -> int:
+        """
+        Takes one decision in every slot of the batch that is not skipped, and writes all rows; returns how many episodes ended.
+        """
+
+    def observe(self, slots: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], illegal_actions: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], action_mask: Annotated[NDArray[numpy.int8], dict(shape=(None, None), order='C', device='cpu')], observation: list) -> None:
+        """Writes the rows of some slots of the batch as they are now."""
+
+    def action_masks(self, action_mask: Annotated[NDArray[numpy.int8], dict(shape=(None, None), order='C', device='cpu')]) -> None:
+        """Writes which actions are legal."""
+
+    def decisions(self, slot: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C')]:
+        """Nodes that have run in an episode, in order, [steps] int64."""
+
+    def peak_bytes(self, slot: int) -> int:
+        """The most memory so far in an episode."""
+
+    def replay(self, slot: int, graph: int, decisions: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], illegal_actions: int) -> None:
+        """
+        Begins an episode and runs nodes at once; ValueError where one of them is not ready.
+        """

@@ -38,9 +38,8 @@ def test_estimate_equals_the_naive_one(cluster: str, grouping: str) -> None:
         env.reset()
         for group in range(env.num_groups):
             estimate = env.fork().estimate
-            reads = estimate.reads(group)
             for device in range(len(env.problem.cluster)):
-                start, moved_bytes, moved_ns, _ = estimate.start_on(group, device, reads)
+                start, moved_bytes, moved_ns = estimate.preview(group, device)
                 expected, new, _ = naive.start(group, device)
                 assert start == expected
                 assert moved_bytes == sum(int(graph.tensor_bytes[t]) for t in new)
@@ -138,10 +137,9 @@ def test_block_by_hand() -> None:
     env.reset()
     env.step(0)
     estimate = env.fork().estimate
-    reads = estimate.reads(1)
     # On device 0 it waits for the device. On device 1 the tensor is written at 100 and sent in 5 + 30 ns; D
     # reads it, and C runs 20 ns before D.
-    assert [estimate.start_on(1, d, reads)[0] for d in (0, 1)] == [150, 115]
+    assert [estimate.preview(1, d)[0] for d in (0, 1)] == [150, 115]
     observation = env.step(1)[0]
     estimate = env.fork().estimate
     assert estimate.start_ns == [0, 115]
