@@ -65,15 +65,19 @@ def _looked_at(id: str) -> Listing:
         family, source, split = "synthetic", "own", "train"  # the ids that are listed have seed 0
     elif id.startswith(onnx_light.PREFIX):
         graph = onnx_light.read(id).graph
-        family = _ONNX_LIGHT_FAMILIES.get(
-            id.removeprefix(onnx_light.PREFIX), id.removeprefix(onnx_light.PREFIX)
-        )
+        family = onnx_family(id)
         source, split = "onnx", onnx_split(family)
     else:
         graph = example.load(id)
         family, source, split = "example", "own", "train"
     topology = topology_hash(graph)
     return Listing(id, graph.num_ops, graph.num_tensors, topology, family, graph.level, source, split)
+
+
+def onnx_family(id: str) -> str:
+    """The family of a graph of the onnx package."""
+    name = id.removeprefix(onnx_light.PREFIX)
+    return _ONNX_LIGHT_FAMILIES.get(name, name)
 
 
 def onnx_split(family: str) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from opgym.errors import InvalidProblemError
-from opgym.runs.parallel import in_order
+from opgym.runs.parallel import Died, as_they_finish, in_order
 
 #: Evaluated in the workers, which cannot import this file: the first task ends last.
 _TASK = "(__import__('time').sleep({}), {}, __import__('os').getpid())[1:]"
@@ -43,6 +43,33 @@ def test_no_tasks_and_no_workers():
     assert list(in_order(math.sqrt, [], 2)) == []
     with pytest.raises(InvalidProblemError, match="0 workers"):
         next(in_order(math.sqrt, [1.0], 0))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_follows_from_a_result_is_done_too(workers):
+    def follow_up(task, result):
+        return [task + 100.0] if task < 100 else []
+
+    results = dict(as_they_finish(math.sqrt, [1.0, 4.0, 9.0], workers, follow_up))
+    assert results == {task: math.sqrt(task) for task in (1.0, 4.0, 9.0, 101.0, 104.0, 109.0)}
+
+
+def test_what_finishes_first_comes_first():
+    slow, fast = _TASK.format(1.5, 0), _TASK.format(0, 1)
+    assert [task for task, _ in as_they_finish(eval, [slow, fast, fast], 2)] == [fast, fast, slow]
+
+
+def test_a_process_that_dies_costs_no_other_task_its_result():
+    deadly = "__import__('os')._exit(3)"
+    tasks = [str(number) for number in range(5)]
+    results = dict(as_they_finish(eval, [*tasks[:2], deadly, *tasks[2:]], 2))
+    assert isinstance(results.pop(deadly), Died)
+    assert results == {task: int(task) for task in tasks}
+
+
+def test_no_workers_do_nothing():
+    with pytest.raises(InvalidProblemError, match="0 workers"):
+        next(as_they_finish(math.sqrt, [1.0], 0))
 
 
 def test_an_interrupt_while_workers_start_is_heard_by_the_parent_alone(tmp_path):

@@ -8,8 +8,9 @@ from functools import cache
 from typing import Any
 
 from .. import datasets
-from ..datasets import synthetic, zoo
+from ..datasets import synthetic
 from ..datasets.reference import Best, Known, Line, Lines, packaged_best_known
+from ..datasets.relatives import relatives
 from ..datasets.suites import POPULATIONS, Row, Suite
 from ..problems import Objective, Placement
 from ..statistics import clustered_mean
@@ -177,11 +178,11 @@ def _table(rows: Sequence[Row], known: Lines) -> dict[str, Any]:
         for row, line, value in zip(rows, lines, of_rows, strict=True):
             if value is not None and line.best is not None:
                 left.append(1 - line.best.value / value)
-                cluster.append(cluster_of(row))
+                cluster.append(relatives(row.graph).twins)
         columns[column] = {"feasible": len(left), "left": _mean(left, cluster) if left else None}
     return {
         "rows": len(rows),
-        "clusters": len({cluster_of(row) for row in rows}),
+        "clusters": len({relatives(row.graph).twins for row in rows}),
         "proven": sum(line.proven for line in lines),
         "columns": columns,
     }
@@ -193,13 +194,6 @@ def _mean(left: Sequence[float], cluster: Sequence[str]) -> dict[str, float | No
     if len(set(cluster)) < LEAST_CLUSTERS:
         mean |= {"low": None, "high": None}
     return mean
-
-
-def cluster_of(row: Row) -> str:
-    """What may not be counted twice: a random graph, or the family of a real one with its copies and twins."""
-    if row.population == "synthetic":
-        return row.graph
-    return zoo.entry(row.graph.partition("#")[0]).group
 
 
 def report_all() -> list[dict[str, Any]]:
