@@ -54,10 +54,13 @@ BEST_VALUE = Metric(
 RATIO_TO_REFERENCE = Metric(
     "charts/ratio_to_reference",
     "ratio",
-    "Best value over the reference value of the problem; below 1 is better than the reference.",
+    "Best value over the reference value of the problem, mean over the problems that have a feasible episode yet; "
+    "below 1 is better than the reference.",
 )
 ILLEGAL_ACTIONS = Metric(
-    "charts/illegal_actions", "actions", "Actions outside the mask that were chosen since the last line."
+    "charts/illegal_actions",
+    "actions",
+    "Actions outside the mask in the episodes that ended since the last line.",
 )
 LEARNING_RATE = Metric("charts/learning_rate", "1", "Step size of the optimizer in the last update.")
 EXPLORATION_RATE = Metric(
@@ -90,7 +93,9 @@ ENTROPY = Metric(
     "Entropy of the policy over legal actions, mean over the steps of the last update; falls as it becomes certain.",
 )
 TOTAL_LOSS = Metric(
-    "losses/total", "1", "What the optimizer minimised: the weighted sum of the losses, of the last update."
+    "losses/total",
+    "1",
+    "What the optimizer minimised: the weighted sum of the losses, of the last minibatch.",
 )
 APPROXIMATE_KL = Metric(
     "losses/approximate_kl",
@@ -111,19 +116,13 @@ EXPLAINED_VARIANCE = Metric(
 TD_LOSS = Metric(
     "losses/td",
     "1",
-    "Loss of the temporal differences of Q, mean over the gradient steps since the last line.",
+    "Loss of the temporal differences of Q, mean over the minibatches of the last update.",
 )
-Q_VALUE = Metric(
-    "losses/q_value",
-    "return",
-    "Mean Q of the actions in the minibatches since the last line, before the updates.",
-)
-
 METRICS: tuple[Metric, ...] = (
     EPISODIC_RETURN, EPISODIC_LENGTH, EPISODES, VALUE, FEASIBLE_SHARE, BEST_VALUE, RATIO_TO_REFERENCE,
     ILLEGAL_ACTIONS, LEARNING_RATE, EXPLORATION_RATE, UPDATES, STEPS_PER_SECOND, ENVIRONMENT_SHARE,
     POLICY_LOSS, VALUE_LOSS, ENTROPY, TOTAL_LOSS, APPROXIMATE_KL, CLIP_FRACTION, EXPLAINED_VARIANCE,
-    TD_LOSS, Q_VALUE,
+    TD_LOSS,
 )  # fmt: skip
 
 #: The names of all metrics, and of those in which the clock has a part.
