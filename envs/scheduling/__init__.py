@@ -2,5 +2,6 @@
 
 from .env import OpSchedulingEnv
 from .types import SchedulingState
+from .vector import OpSchedulingVectorEnv
 
-__all__ = ["OpSchedulingEnv", "SchedulingState"]
+__all__ = ["OpSchedulingEnv", "OpSchedulingVectorEnv", "SchedulingState"]

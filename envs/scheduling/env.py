@@ -20,10 +20,9 @@ from ..environment import ProblemEnv
 from ..observers import Observer, warn_of_large_rollouts
 from ..rewards import dense_reward, terminal_reward
 from .arguments import ACTIONS, REWARDS, read_observation, read_problem, read_slots
-from .features import scales_of
-from .layout import build_layout
+from .ending import final_info, return_of
+from .layout import READY
 from .observation import DictObserver, GraphObserver, NodeObserver, Tables
-from .partial_order import READY, PartialOrder
 from .types import SchedulingState
 from .viewer import Picture
 
@@ -246,13 +245,9 @@ class OpSchedulingEnv(ProblemEnv[SchedulingState]):
             "render mode", render_mode, tuple(self.metadata["render_modes"])
         )  # fmt: skip
 
-        self._layout = build_layout(self.problem)
-        self._start = PartialOrder(self._layout)
-        self.reference = max(self.problem.reference_bytes, 1)
-        scales = scales_of(self.problem, self._layout, self.reference)
-        self._observer = _build_observer(
-            kind, Tables(self.problem, self._layout, scales, self.num_slots), pad_to
-        )
+        self._tables = Tables(self.problem, self.num_slots)
+        self._view, self.reference = self._tables.view, self._tables.reference
+        self._observer = _build_observer(kind, self._tables, pad_to)
         self.observation_space = self._observer.space
         nodes = self.num_ops if pad_to is None else pad_to[0]
         self._num_actions = self.num_slots or nodes
@@ -267,7 +262,7 @@ class OpSchedulingEnv(ProblemEnv[SchedulingState]):
     ) -> tuple[Any, dict[str, Any]]:
         """Starts an episode: nothing has run. Nothing is random, and there are no options."""
         super().reset(seed=seed)
-        partial = self._start.copy()
+        partial = self._view.start()
         state = self._state = SchedulingState(partial, partial.best(self.num_slots))
         return self._observer.observe(state), self._info(state)
 
@@ -275,8 +270,8 @@ class OpSchedulingEnv(ProblemEnv[SchedulingState]):
         partial = state.partial
         partial.run(self._read_node(state, action))
         state.slots = partial.best(self.num_slots)
-        state.potential = partial.peak_bytes / self.reference
-        if not partial.ready:
+        state.potential = self._view.potential(partial)
+        if partial.over:
             state.over = True
             state.outcome = self.problem.evaluate(Order(self.order))
 
@@ -288,9 +283,9 @@ class OpSchedulingEnv(ProblemEnv[SchedulingState]):
                 return state.slots[choice]
             first = state.slots[0]
         else:
-            if choice is not None and 0 <= choice < self.num_ops and partial.status[choice] == READY:
+            if choice is not None and 0 <= choice < self.num_ops and partial.is_ready(choice):
                 return choice
-            first = partial.ready[0]
+            first = partial.first_ready
         state.illegal_actions += 1
         return first
 
@@ -299,22 +294,22 @@ class OpSchedulingEnv(ProblemEnv[SchedulingState]):
     @property
     def num_ops(self) -> int:
         """Number of ops to order: decisions of an episode."""
-        return self._layout.num_nodes
+        return self._tables.num_nodes
 
     @property
     def order(self) -> NDArray[np.int32]:
         """Ops that have run, in order, by the graph's index, ``[steps] int32``."""
-        return self._layout.op[np.array(self._current().partial.order, np.intp)]
+        return self._tables.op[self._current().partial.order]
 
     @property
     def ready_ops(self) -> NDArray[np.int32]:
         """All ops that may run next, in order of rank, by the graph's index, ``[ready] int32``."""
-        return self._layout.op[np.array(self._current().partial.ranked(), np.intp)]
+        return self._tables.op[np.array(self._current().partial.ranked(), np.intp)]
 
     @property
     def slot_ops(self) -> NDArray[np.int32]:
         """The op of each slot that holds one, by the graph's index, ``[occupied slots] int32``."""
-        return self._layout.op[np.array(self._current().slots, np.intp)]
+        return self._tables.op[np.array(self._current().slots, np.intp)]
 
     @property
     def live_bytes(self) -> int:
@@ -329,7 +324,7 @@ class OpSchedulingEnv(ProblemEnv[SchedulingState]):
     # --- judging and describing
 
     def _return_of(self, state: SchedulingState, outcome: Outcome) -> float:
-        return -(outcome.value / self.reference)
+        return return_of(self._tables, outcome)
 
     def _mask(self, state: SchedulingState) -> NDArray[np.int8]:
         if state.over:
@@ -337,17 +332,14 @@ class OpSchedulingEnv(ProblemEnv[SchedulingState]):
         if self.num_slots:
             return np.array(self._slot_masks[len(state.slots)], np.int8)
         mask = np.zeros(self._num_actions, np.int8)
-        mask[: self.num_ops] = np.frombuffer(state.partial.status, np.int8) == READY
+        mask[: self.num_ops] = state.partial.status == READY
         return mask
 
     def _info(self, state: SchedulingState) -> dict[str, Any]:
         info: dict[str, Any] = {"action_mask": self._mask(state), "illegal_actions": state.illegal_actions}
         if state.outcome is not None:
-            info["outcome"] = state.outcome
-            info["peak_bytes"] = state.partial.peak_bytes
-            info["resident_bytes"] = self.problem.resident_bytes
-            # A tuple, as Gymnasium's vector environments stack arrays, and graphs differ in length.
-            info["order"] = tuple(self._layout.op[np.array(state.partial.order, np.intp)].tolist())
+            op = self._tables.op[state.partial.order]
+            info |= final_info(self._tables, state.outcome, op, state.partial.peak_bytes)
         return info
 
     def _picture(self, state: SchedulingState) -> Picture:
@@ -356,15 +348,15 @@ class OpSchedulingEnv(ProblemEnv[SchedulingState]):
     @cached_property
     def _program_bytes(self) -> NDArray[np.int64]:
         """Memory while each op of the program order runs, ``[ops] int64``."""
-        partial = self._start.copy()
+        partial = self._view.start()
         for node in range(self.num_ops):
             partial.run(node)
-        return np.array(partial.used_bytes, np.int64)
+        return partial.used_bytes
 
     def _refuse_foreign(self, state: SchedulingState) -> None:
         partial = state.partial
-        nodes, slots = len(partial.status), len(state.slots)
-        if nodes != self.num_ops or slots != min(len(partial.ready), self.num_slots):
+        nodes, slots = partial.num_nodes, len(state.slots)
+        if nodes != self.num_ops or slots != min(partial.num_ready, self.num_slots):
             raise InvalidSolutionError(
                 f"the state is about {nodes} ops to order, {slots} of them in slots; this environment has "
                 f"{self.num_ops} ops and {self.num_slots} slots"

@@ -11,24 +11,9 @@ from ...problems import SchedulingProblem
 from ...problems.footprints import op_footprint_bytes, resident_tensors
 from ..fields import Field, Float32, clipped
 from ..paths import longest_paths
-from .layout import (
-    FREED,
-    LAST_USES,
-    NEEDED,
-    NEEDED_AGAIN,
-    NET,
-    NET_AGAIN,
-    NUM_FIGURES,
-    UNLOCKS,
-    WAITED,
-    Layout,
-    bytes_by_producer,
-    passing_tensors,
-    reads_between,
-)
-from .partial_order import PartialOrder
+from .layout import Layout, bytes_by_producer, passing_tensors, reads_between
 
-#: Live and peak bytes past this many references are clipped.
+#: Live and peak bytes past this many references are clipped (by the core, which writes what changes).
 LIMIT = 16.0
 
 #: Units. A *reference* is the peak of the program order.
@@ -46,17 +31,16 @@ FIXED_FIELDS = (
     Field("children", 0, 1, _LOG, "log(1 + ops that read from it) / log(1 + ops)"),
 )
 
-_CHANGING = {
-    NET: Field("net", -1, 1, _REFERENCE, "net bytes freed: freed - allocated"),
-    NET_AGAIN: Field("net_relative", -1, 1, _SHARE, "net bytes freed / the largest such size among those shown"),
-    FREED: Field("freed", 0, 2, _REFERENCE, "bytes freed when it ends: what it reads last, what nobody reads"),
-    NEEDED: Field("needed", 0, 1, _REFERENCE, "bytes taken when it starts: workspace, and outputs not in place"),
-    NEEDED_AGAIN: Field("rise", 0, 1, _REFERENCE, "what the peak rises by if it runs now: minus the dense reward"),
-    LAST_USES: Field("last_uses", 0, 1, _SHARE, "tensors that it reads last / most that any op reads"),
-    UNLOCKS: Field("unlocks", 0, 1, _SHARE, "ops that miss only it / most readers of any op"),
-    WAITED: Field("waited", 0, 1, _SHARE, "steps since it became ready / ops"),
-}  # fmt: skip
-CHANGING_FIELDS = tuple(_CHANGING[figure] for figure in range(NUM_FIGURES))
+CHANGING_FIELDS = (
+    Field("net", -1, 1, _REFERENCE, "net bytes freed: freed - allocated"),
+    Field("net_relative", -1, 1, _SHARE, "net bytes freed / the largest such size among those shown"),
+    Field("freed", 0, 2, _REFERENCE, "bytes freed when it ends: what it reads last, what nobody reads"),
+    Field("needed", 0, 1, _REFERENCE, "bytes taken when it starts: workspace, and outputs not in place"),
+    Field("rise", 0, 1, _REFERENCE, "what the peak rises by if it runs now: minus the dense reward"),
+    Field("last_uses", 0, 1, _SHARE, "tensors that it reads last / most that any op reads"),
+    Field("unlocks", 0, 1, _SHARE, "ops that miss only it / most readers of any op"),
+    Field("waited", 0, 1, _SHARE, "steps since it became ready / ops"),
+)
 
 GLOBAL_FIELDS = (
     Field("live", 0, LIMIT, _REFERENCE, "bytes live now"),
@@ -80,24 +64,26 @@ class Scales:
 
     Attributes:
         reference_bytes: Peak of the program order, at least 1.
-        figures: Factor of each figure, ``[NUM_FIGURES] float64``.
         bound: Largest footprint of an op / reference.
+        most_reads: Most held tensors that an op reads, at least 1.
+        most_children: Most readers of an op, at least 1.
     """
 
     reference_bytes: int
-    figures: NDArray[np.float64]
     bound: float
+    most_reads: int
+    most_children: int
 
 
 def scales_of(problem: SchedulingProblem, layout: Layout, reference_bytes: int) -> Scales:
     """The units of a problem."""
-    per_byte, factor = 1 / reference_bytes, np.empty(NUM_FIGURES)
-    factor[[NET, NET_AGAIN, FREED, NEEDED, NEEDED_AGAIN]] = per_byte
-    factor[LAST_USES] = 1 / max(1, *map(len, layout.reads))
-    factor[UNLOCKS] = 1 / max(1, *map(len, layout.children))
-    factor[WAITED] = 1 / layout.num_nodes
     footprint = op_footprint_bytes(problem.graph, ~resident_tensors(problem.graph))[problem.ops]
-    return Scales(reference_bytes, factor, float(footprint.max()) * per_byte)
+    return Scales(
+        reference_bytes,
+        float(footprint.max()) / reference_bytes,
+        max(1, int(layout.num_reads.max())),
+        max(1, int(layout.num_children.max())),
+    )
 
 
 def fixed_features(problem: SchedulingProblem, layout: Layout, scales: Scales) -> Float32:
@@ -109,47 +95,16 @@ def fixed_features(problem: SchedulingProblem, layout: Layout, scales: Scales) -
     kept = bytes_by_producer(graph, passing_tensors(graph) & graph.tensor_is_output)
     columns = [
         np.ones(nodes),
-        np.array(layout.allocated_bytes) / scales.reference_bytes,
+        layout.allocated_bytes / scales.reference_bytes,
         graph.op_workspace_bytes[op] / scales.reference_bytes,
         kept[op] / scales.reference_bytes,
         np.arange(nodes) / max(nodes - 1, 1),
         depth[op] / longest,
         height[op] / longest,
         np.log1p(layout.num_parents) / np.log1p(nodes),
-        np.log1p([len(children) for children in layout.children]) / np.log1p(nodes),
+        np.log1p(layout.num_children) / np.log1p(nodes),
     ]
     return clipped(np.stack(columns, axis=1), FIXED_FIELDS)
-
-
-class Figures:
-    """Shows the figures of ready nodes, as ``CHANGING_FIELDS``."""
-
-    def __init__(self, scales: Scales) -> None:
-        self._scale = scales.figures.copy()
-        self._per_byte = 1 / scales.reference_bytes
-        self._shift = np.zeros(NUM_FIGURES, np.int64)
-        self._lowest = np.full(NUM_FIGURES, np.iinfo(np.int64).min)
-        self._lowest[NEEDED_AGAIN] = 0
-
-    def write(self, partial: PartialOrder, nodes: NDArray[np.intp], rows: NDArray[np.floating]) -> None:
-        """Writes the fields of nodes.
-
-        Args:
-            partial: What has run.
-            nodes: Ready nodes in order of rank, ``[shown]``.
-            rows: Where to write, ``[shown, NUM_FIGURES]``.
-        """
-        if len(nodes) == 0:
-            return
-        values = partial.figures.take(nodes, 0)
-        # By rank, the net bytes freed descend.
-        largest = max(values.item(NET), -values.item(values.size - NUM_FIGURES + NET))
-        self._shift[NEEDED_AGAIN] = partial.live_bytes - partial.peak_bytes
-        self._shift[WAITED] = len(partial.order)
-        self._scale[NET_AGAIN] = 1 / largest if largest > 0 else 0.0
-        values += self._shift
-        np.maximum(values, self._lowest, out=values)
-        np.multiply(values, self._scale, out=rows)
 
 
 def edge_features(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from math import log1p
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from ..._core import PartialOrder, SchedulingView
 from ...problems import SchedulingProblem
 from ..fields import Field, Float32, box
 from ..observers import dict_nbytes
@@ -18,14 +18,11 @@ from .features import (
     EDGE_FIELDS,
     FIXED_FIELDS,
     GLOBAL_FIELDS,
-    LIMIT,
-    Figures,
-    Scales,
     edge_features,
     fixed_features,
+    scales_of,
 )
-from .layout import Layout
-from .partial_order import DONE, READY
+from .layout import DONE, READY, build_layout
 from .types import SchedulingState
 
 _FIXED, _GLOBALS = len(FIXED_FIELDS), len(GLOBAL_FIELDS)
@@ -33,44 +30,49 @@ SLOT_FIELDS = (*FIXED_FIELDS, *CHANGING_FIELDS)
 
 
 class Tables:
-    """What observations need and never changes during an episode.
+    """What describes a problem and never changes during an episode.
 
     Attributes:
+        problem: The problem.
         num_slots: Number of slots; 0 with ``action="op"``.
+        num_nodes: Number of ops to order.
+        op: The graph's index of each of them, ``[nodes] int32``.
+        reference: What bytes are in units of: the peak of the program order, at least 1.
         fixed: ``FIXED_FIELDS`` of each node, ``[nodes, fields] float32``.
-        figures: Shows what changes.
         edges: ``(writer, reader)`` nodes, ``[edges, 2] int32``.
         edge_values: ``EDGE_FIELDS``, ``[edges, fields] float32``.
+        view: Writes what changes.
     """
 
-    def __init__(self, problem: SchedulingProblem, layout: Layout, scales: Scales, num_slots: int) -> None:
-        self.num_slots, self.num_nodes = num_slots, layout.num_nodes
+    def __init__(self, problem: SchedulingProblem, num_slots: int) -> None:
+        layout = build_layout(problem)
+        self.problem, self.num_slots = problem, num_slots
+        self.num_nodes, self.op = layout.num_nodes, layout.op
+        self.reference = max(problem.reference_bytes, 1)
+        scales = scales_of(problem, layout, self.reference)
         self.fixed = fixed_features(problem, layout, scales)
-        self.figures = Figures(scales)
         self.edges, self.edge_values = edge_features(problem, layout, scales)
-        self._reference, self._bound = scales.reference_bytes, scales.bound
-        self._log_nodes = log1p(layout.num_nodes)
-
-    def globals(self, state: SchedulingState) -> tuple[float, ...]:
-        """``GLOBAL_FIELDS``."""
-        partial = state.partial
-        ready = len(partial.ready)
-        hidden = (ready - len(state.slots)) / ready if self.num_slots and ready else 0.0
-        return (
-            min(partial.live_bytes / self._reference, LIMIT),
-            min(partial.peak_bytes / self._reference, LIMIT),
-            self._bound,
-            len(partial.order) / self.num_nodes,
-            log1p(ready) / self._log_nodes,
-            hidden,
+        self.view = SchedulingView(
+            layout.core,
+            self.fixed,
+            reference_bytes=scales.reference_bytes,
+            bound=scales.bound,
+            most_reads=scales.most_reads,
+            most_children=scales.most_children,
+            num_slots=num_slots,
         )
 
-    def ready_rows(self, state: SchedulingState) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-        """All ready nodes in order of rank, ``[ready]``, and their ``CHANGING_FIELDS``, ``[ready, fields]``."""
-        nodes = np.array(state.partial.ranked(), np.intp)
-        rows = np.empty((len(nodes), len(CHANGING_FIELDS)))
-        self.figures.write(state.partial, nodes, rows)
-        return nodes, rows
+    def globals(self, partial: PartialOrder) -> Float32:
+        """``GLOBAL_FIELDS``, ``[fields] float32``."""
+        values = np.empty(_GLOBALS, np.float32)
+        self.view.write_globals(partial, values)
+        return values
+
+    def figures(self, partial: PartialOrder, length: int) -> Float32:
+        """``CHANGING_FIELDS`` of ready nodes, 0 for others and for padding, ``[length, fields] float32``."""
+        rows = np.zeros((length, len(CHANGING_FIELDS)), np.float32)
+        self.view.write_figures(partial, rows)
+        return rows
 
 
 class NodeObserver:
@@ -81,20 +83,44 @@ class NodeObserver:
     """
 
     def __init__(self, tables: Tables) -> None:
-        self._tables = tables
-        self.space = box((), (*SLOT_FIELDS * tables.num_slots, *GLOBAL_FIELDS))
+        self._view = tables.view
+        self.space = node_space(tables.num_slots)
         self._length = len(SLOT_FIELDS) * tables.num_slots + _GLOBALS
         self.nbytes = 4 * self._length
 
     def observe(self, state: SchedulingState) -> Float32:
         """See :class:`~opgym.envs.observers.Observer`."""
-        tables, observation = self._tables, np.zeros(self._length, np.float32)
-        nodes = np.array(state.slots, np.intp)
-        rows = observation[: len(nodes) * len(SLOT_FIELDS)].reshape(len(nodes), len(SLOT_FIELDS))
-        rows[:, :_FIXED] = tables.fixed.take(nodes, 0)
-        tables.figures.write(state.partial, nodes, rows[:, _FIXED:])
-        observation[-_GLOBALS:] = tables.globals(state)
+        observation = np.empty(self._length, np.float32)
+        self._view.write_slots(state.partial, observation)
         return observation
+
+
+def padded_graph(tables: Tables, pad_to: tuple[int, int] | None) -> PaddedGraph:
+    """What never changes in a dict observation.
+
+    Raises:
+        InvalidProblemError: ``pad_to`` is too small.
+    """
+    return PaddedGraph(
+        tables.fixed, FIXED_FIELDS, tables.edges, tables.edge_values, EDGE_FIELDS, pad_to, "ops to order"
+    )
+
+
+def changing_spaces(nodes: int, slots: int) -> dict[str, spaces.Space[Any]]:
+    """Spaces of what changes in a dict observation of so many nodes, in the order in which the core writes it."""
+    parts: dict[str, spaces.Space[Any]] = {
+        "status": spaces.Box(-1, DONE, (nodes,), np.int8),
+        "figures": box((nodes,), CHANGING_FIELDS),
+        "globals": box((), GLOBAL_FIELDS),
+    }
+    if slots:
+        parts["slots"] = spaces.Box(-1, nodes - 1, (slots,), np.int32)
+    return parts
+
+
+def node_space(slots: int) -> spaces.Box:
+    """The space of a vector about so many slots."""
+    return box((), (*SLOT_FIELDS * slots, *GLOBAL_FIELDS))
 
 
 class DictObserver:
@@ -117,33 +143,22 @@ class DictObserver:
 
     def __init__(self, tables: Tables, pad_to: tuple[int, int] | None) -> None:
         self._tables = tables
-        self._graph = PaddedGraph(
-            tables.fixed, FIXED_FIELDS, tables.edges, tables.edge_values, EDGE_FIELDS, pad_to, "ops to order"
+        self._graph = padded_graph(tables, pad_to)
+        self.space = spaces.Dict(
+            self._graph.spaces | changing_spaces(self._graph.num_nodes, tables.num_slots)
         )
-        nodes = self._graph.num_nodes
-        parts = self._graph.spaces | {
-            "status": spaces.Box(-1, DONE, (nodes,), np.int8),
-            "figures": box((nodes,), CHANGING_FIELDS),
-            "globals": box((), GLOBAL_FIELDS),
-        }
-        if tables.num_slots:
-            parts["slots"] = spaces.Box(-1, nodes - 1, (tables.num_slots,), np.int32)
-        self.space = spaces.Dict(parts)
         self.nbytes = dict_nbytes(self.space)
 
     def observe(self, state: SchedulingState) -> dict[str, NDArray[Any]]:
         """See :class:`~opgym.envs.observers.Observer`."""
         tables = self._tables
         status = np.full(self._graph.num_nodes, -1, np.int8)
-        status[: tables.num_nodes] = np.frombuffer(state.partial.status, np.int8)
-        figures = np.zeros((self._graph.num_nodes, len(CHANGING_FIELDS)), np.float32)
-        ready, rows = tables.ready_rows(state)
-        figures[ready] = rows
+        status[: tables.num_nodes] = state.partial.status
         observation = self._graph.arrays()
         observation |= {
             "status": status,
-            "figures": figures,
-            "globals": np.array(tables.globals(state), np.float32),
+            "figures": tables.figures(state.partial, self._graph.num_nodes),
+            "globals": tables.globals(state.partial),
         }
         if tables.num_slots:
             observation["slots"] = np.full(tables.num_slots, -1, np.int32)
@@ -177,12 +192,11 @@ class GraphObserver:
         """See :class:`~opgym.envs.observers.Observer`."""
         tables, nodes = self._tables, np.zeros(self._shape, np.float32)
         nodes[:, :_FIXED] = tables.fixed
-        ready, rows = tables.ready_rows(state)
-        nodes[ready, _FIXED : len(SLOT_FIELDS)] = rows
-        status = np.frombuffer(state.partial.status, np.int8)
+        nodes[:, _FIXED : len(SLOT_FIELDS)] = tables.figures(state.partial, tables.num_nodes)
+        status = state.partial.status
         is_ready, is_done, slot = range(len(SLOT_FIELDS), len(SLOT_FIELDS) + len(self.STATUS_FIELDS))
         nodes[:, is_ready], nodes[:, is_done] = status == READY, status == DONE
         for place, node in enumerate(state.slots):
             nodes[node, slot] = (tables.num_slots - place) / tables.num_slots
-        nodes[:, -_GLOBALS:] = tables.globals(state)
+        nodes[:, -_GLOBALS:] = tables.globals(state.partial)
         return graph_instance(nodes, tables.edges, tables.edge_values)

@@ -18,20 +18,24 @@ from dataclasses import dataclass
 import numpy as np
 
 from ... import datasets
-from ..._core import IncrementalPeak
+from ..._core import IncrementalPeak, PartialOrder
 from ...graphs.simulate import core_graph
 from ...problems import SchedulingProblem
 from .arguments import DEFAULT_SLOTS
-from .layout import WAITED, build_layout
-from .partial_order import PartialOrder
+from .layout import SINCE, build_layout
+
+
+def _latest(partial: PartialOrder) -> int:
+    """The node that became ready last; of several the first."""
+    since = partial.figures[:, SINCE]
+    return max(partial.ready, key=lambda node: (int(since[node]), -node))
+
 
 #: How an order is made: the next node of all that are ready.
 RULES: dict[str, Callable[[PartialOrder], int]] = {
-    "program order": lambda partial: partial.ready[0],
+    "program order": lambda partial: partial.first_ready,
     "greedy": lambda partial: partial.best(1)[0],
-    "depth first": lambda partial: min(
-        partial.ready, key=lambda node: (int(partial.figures[node, WAITED]), node)
-    ),
+    "depth first": _latest,
 }
 #: Moves of a search for a better order, and how far an op moves at most.
 MOVES, FARTHEST = 20_000, 64
@@ -53,7 +57,7 @@ class Truncation:
 def make_order(start: PartialOrder, rule: Callable[[PartialOrder], int]) -> PartialOrder:
     """Runs everything, each time the node that a rule names."""
     partial = start.copy()
-    while partial.ready:
+    while not partial.over:
         partial.run(rule(partial))
     return partial
 
@@ -63,10 +67,10 @@ def searched_order(
 ) -> PartialOrder:
     """The best of some orders, improved by moving single ops; a move that does not raise the peak stays."""
     best = min(orders, key=lambda order: order.peak_bytes)
-    search = IncrementalPeak(core_graph(problem.graph), problem.ops[np.array(best.order)])
+    search = IncrementalPeak(core_graph(problem.graph), problem.ops[best.order])
     rng = np.random.default_rng(0)
-    places = rng.integers(len(best.order), size=MOVES)
-    targets = np.clip(places + rng.integers(-FARTHEST, FARTHEST + 1, size=MOVES), 0, len(best.order) - 1)
+    places = rng.integers(best.num_done, size=MOVES)
+    targets = np.clip(places + rng.integers(-FARTHEST, FARTHEST + 1, size=MOVES), 0, best.num_done - 1)
     for place, target in zip(places.tolist(), targets.tolist(), strict=True):
         before = search.peak
         if search.move(place, target) and search.peak > before:
@@ -79,9 +83,9 @@ def searched_order(
 
 def follow(start: PartialOrder, order: PartialOrder, slots: int) -> Truncation:
     """Follows an order as far as so many slots allow."""
-    partial, position = start.copy(), {node: i for i, node in enumerate(order.order)}
+    partial, position = start.copy(), {node: i for i, node in enumerate(order.order.tolist())}
     left = 0
-    while partial.ready:
+    while not partial.over:
         node = min(partial.best(slots), key=position.__getitem__)
         left += node != min(partial.ready, key=position.__getitem__)
         partial.run(node)
@@ -94,7 +98,7 @@ def table_row(name: str, ids: list[str], slots: int) -> str:
     found: dict[str, list[Truncation]] = defaultdict(list)
     for graph in map(datasets.load, ids):
         problem = SchedulingProblem(graph)
-        start = PartialOrder(build_layout(problem))
+        start = build_layout(problem).start()
         orders = {rule: make_order(start, choose) for rule, choose in RULES.items()}
         orders["searched"] = searched_order(problem, start, list(orders.values()))
         for rule, order in orders.items():

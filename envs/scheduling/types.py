@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from ..._core import PartialOrder
 from ...outcome import Outcome
-from .partial_order import PartialOrder
 
 
 @dataclass

@@ -56,9 +56,9 @@ class Picture:
         plot[(row <= used_px) & (row > reference_px)] = ABOVE
         plot[row == np.maximum(np.ceil(program / highest * HEIGHT_PX), 1)] = PROGRAM
         _draw_level(plot, reference_px, PROGRAM)
-        if partial.order:
+        if partial.num_done:
             _draw_level(plot, round(partial.peak_bytes / highest * HEIGHT_PX), INK)
-        done = round(WIDTH_PX * len(partial.order) / len(self.program_bytes))
+        done = round(WIDTH_PX * partial.num_done / len(self.program_bytes))
         image[-MARGIN_PX : -MARGIN_PX + 3, MARGIN_PX : MARGIN_PX + done] = INK
         return image
 
@@ -68,14 +68,14 @@ class Picture:
         partial, reference = state.partial, int(self.program_bytes.max())
         share = f"{partial.peak_bytes / reference:.3f}" if reference else "1"
         lines = [
-            f"{graph.name or 'graph'}: op {len(partial.order)} of {len(self.program_bytes)}, "
+            f"{graph.name or 'graph'}: op {partial.num_done} of {len(self.program_bytes)}, "
             f"{partial.live_bytes:,} bytes live, peak {partial.peak_bytes:,} bytes, {share} of the program order's"
         ]
-        if partial.ready:
+        if not partial.over:
             node = partial.best(1)[0]
             op, figures = int(self.problem.ops[node]), partial.figures[node]
             lines.append(
-                f"{len(partial.ready)} ready, best ranked: op {op} {graph.op_names[op]} ({graph.kind(op)}), "
+                f"{partial.num_ready} ready, best ranked: op {op} {graph.op_names[op]} ({graph.kind(op)}), "
                 f"takes {figures[NEEDED]:,} bytes, frees {figures[FREED]:,}"
             )
         highest = self._highest_bytes()
@@ -96,7 +96,7 @@ class Picture:
         """The most memory within each column, so far and in the program order, each ``[width] int64``."""
         steps = len(self.program_bytes)
         used = np.zeros(steps, np.int64)
-        used[: len(self.state.partial.order)] = self.state.partial.used_bytes
+        used[: self.state.partial.num_done] = self.state.partial.used_bytes
         left = np.arange(width) * steps // width
         right = np.maximum(-(-(np.arange(width) + 1) * steps // width), left + 1)
         # Pairs (left, right) of neighbouring columns may share a step; every other result is a column.

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from opgym import datasets
+from opgym._core import PartialOrder
 from opgym.envs import OpSchedulingEnv
 from opgym.envs.scheduling.layout import build_layout
-from opgym.envs.scheduling.partial_order import PartialOrder
 from opgym.envs.scheduling.truncation import RULES, Truncation, follow, make_order, searched_order, table_row
 from opgym.problems import Order, SchedulingProblem
 
@@ -17,7 +17,7 @@ from .naive_order import greedy_order
 
 
 def start_of(problem: SchedulingProblem) -> PartialOrder:
-    return PartialOrder(build_layout(problem))
+    return build_layout(problem).start()
 
 
 @pytest.mark.parametrize("name", ["synthetic/ba?seed=1", "synthetic/ws?seed=2", "example/rnn-train"])
@@ -25,13 +25,13 @@ def test_orders_are_what_they_are_called(name: str) -> None:
     problem = SchedulingProblem(datasets.load(name))
     start = start_of(problem)
     orders = {rule: make_order(start, choose) for rule, choose in RULES.items()}
-    by_op = {rule: problem.ops[np.array(order.order)].tolist() for rule, order in orders.items()}
+    by_op = {rule: problem.ops[order.order].tolist() for rule, order in orders.items()}
     assert by_op["program order"] == problem.ops.tolist()
     assert by_op["greedy"] == greedy_order(problem.graph)
     for rule, order in orders.items():
         assert order.peak_bytes == problem.evaluate(Order(np.array(by_op[rule]))).value
     searched = searched_order(problem, start, list(orders.values()))
-    outcome = problem.evaluate(Order(problem.ops[np.array(searched.order)]))
+    outcome = problem.evaluate(Order(problem.ops[searched.order]))
     assert outcome.value == searched.peak_bytes
     assert outcome.value < min(order.peak_bytes for order in orders.values())
 

@@ -1,0 +1,150 @@
+"""The native batch of ``OpScheduling-v0``: many episodes that step in one call of the core."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
+
+from ..._core import SchedulingBatch
+from ...errors import InvalidProblemError
+from ...graphs import Graph
+from ...problems import Order, SchedulingProblem
+from ..arguments import one_of, positive_integer
+from ..observers import dict_nbytes, warn_of_large_rollouts
+from ..padding import PaddedGraph
+from ..vector import NativeVectorEnv, each
+from .arguments import ACTIONS, REWARDS, read_observation, read_problem, read_slots
+from .ending import final_info, return_of
+from .observation import Tables, changing_spaces, node_space, padded_graph
+
+
+class OpSchedulingVectorEnv(NativeVectorEnv):
+    """Many episodes of ``OpScheduling-v0``, stepped together in the core.
+
+    ```python
+    import gymnasium, opgym
+    envs = gymnasium.make_vec("OpScheduling-v0", num_envs=64, graph="synthetic/ws?n=1000&seed=0")
+    ```
+
+    Equal to Gymnasium's ``SyncVectorEnv`` of single environments, bit by bit, in everything that ``reset`` and
+    ``step`` return, and more than ten times as fast; see :class:`~opgym.envs.OpSchedulingEnv` for what they
+    mean. Arguments are the same, but for these:
+
+    Args:
+        num_envs: Number of slots.
+        graph: As for the single environment, or a sequence of such: slot i decides about graph i mod n.
+        problem: The same with ready problems.
+        action: ``"slot"`` or ``"op"``; with several graphs, ops are numbered up to the largest.
+        slots: As for the single environment.
+        observation: ``"node"`` or ``"dict"``. Of a dict, ``reset`` gives what never changes once, in
+            ``infos["static"]``, ``[graphs, ...]`` by key; an observation holds the rest, and the index of its graph
+            in ``graph``, ``int32 [1]``.
+        reward: As for the single environment.
+        pad_to: ``(nodes, edges)``; by default those of the largest graph.
+        draw: ``"slot"``, or ``"episode"``: each episode draws its graph from the generator of its slot.
+        autoreset_mode: Gymnasium's ``AutoresetMode``, or its name.
+        threads: How many step; what they return does not depend on it.
+        render_mode: None; a batch draws nothing.
+    """
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        graph: Sequence[Graph | str | Path] | Graph | str | Path | None = None,
+        *,
+        problem: Sequence[SchedulingProblem] | SchedulingProblem | None = None,
+        action: str = "slot",
+        slots: int | None = None,
+        observation: str | None = None,
+        reward: str = "dense",
+        pad_to: tuple[int, int] | None = None,
+        draw: str = "slot",
+        autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
+        threads: int = 1,
+        render_mode: str | None = None,
+    ) -> None:
+        problems = _read_problems(problem, graph)
+        self.action = one_of("action", action, ACTIONS)
+        self.num_slots = read_slots(action, slots)
+        kind = read_observation(action, observation, pad_to)
+        for name, given, single in (
+            ("observation", kind, "graph"),
+            ("render_mode", render_mode, render_mode),
+        ):
+            if given is not None and given == single:
+                raise InvalidProblemError(
+                    f"{name}={given!r} is not for native batches; use gymnasium.make_vec(..., "
+                    "vectorization_mode='sync')"
+                )
+        dense = one_of("reward", reward, REWARDS) == "dense"
+        self._tables = [Tables(p, self.num_slots) for p in problems]
+
+        parts: list[PaddedGraph] = []
+        most_nodes = max(tables.num_nodes for tables in self._tables)
+        space: spaces.Space[Any]
+        keys: tuple[str, ...] = ()
+        if kind == "node":
+            space = node_space(self.num_slots)
+        else:
+            most_edges = max(1, *(len(tables.edges) for tables in self._tables))
+            pad_to = pad_to or (most_nodes, most_edges)
+            parts = [padded_graph(tables, pad_to) for tables in self._tables]
+            most_nodes = pad_to[0]
+            changing = changing_spaces(most_nodes, self.num_slots)
+            keys = tuple(changing)
+            space = spaces.Dict(changing | {"graph": spaces.Box(0, len(problems) - 1, (1,), np.int32)})
+            warn_of_large_rollouts(kind, dict_nbytes(space), "or action='slot' with observation='node'")
+        core = SchedulingBatch(
+            [tables.view for tables in self._tables],
+            positive_integer("num_envs", num_envs, "the number of slots"),
+            padded_nodes=most_nodes,
+            dense=dense,
+            threads=positive_integer("threads", threads, "how many step"),
+        )
+        super().__init__(
+            num_envs,
+            core,
+            len(problems),
+            space,
+            spaces.Discrete(self.num_slots or most_nodes),
+            observation_keys=keys,
+            static=_stacked(parts),
+            autoreset_mode=autoreset_mode,
+            draw=draw,
+        )
+        self._batch = core
+
+    def _judge(self, slots: list[int]) -> list[tuple[float, dict[str, Any]]]:
+        return [self._judge_one(slot) for slot in slots]
+
+    def _judge_one(self, slot: int) -> tuple[float, dict[str, Any]]:
+        tables = self._tables[self.graph[slot]]
+        op = tables.op[self._batch.decisions(slot)]
+        outcome = tables.problem.evaluate(Order(op))
+        return return_of(tables, outcome), final_info(tables, outcome, op, self._batch.peak_bytes(slot))
+
+
+def _read_problems(
+    problem: Sequence[SchedulingProblem] | SchedulingProblem | None,
+    graph: Sequence[Graph | str | Path] | Graph | str | Path | None,
+) -> list[SchedulingProblem]:
+    """The problems to play: given as they are, or posed for graphs."""
+    problems: list[SchedulingProblem | None] = each(problem)
+    graphs: list[Graph | str | Path | None] = each(graph)
+    if problem is not None and graph is not None:
+        read_problem(problems[0], graphs[0])  # refuses it
+    if problem is not None:
+        return [read_problem(one, None) for one in problems]
+    return [read_problem(None, one) for one in graphs]
+
+
+def _stacked(parts: list[PaddedGraph]) -> dict[str, NDArray[Any]]:
+    """What never changes, of all graphs, ``[graphs, ...]`` by key."""
+    arrays = [part.arrays() for part in parts]
+    return {key: np.stack([of_one[key] for of_one in arrays]) for key in (arrays[0] if arrays else ())}
