@@ -21,6 +21,7 @@ from . import (
     place,
     reproduce,
     schedule,
+    train,
 )
 from .console import complain
 
@@ -91,6 +92,7 @@ def root(
 
 app.command("place")(place.place)
 app.command("schedule")(schedule.schedule)
+app.command("train", context_settings=train.PASSED_ON)(train.train)
 app.command("check")(check.check)
 app.command("import")(import_model.import_model)
 app.command("solvers")(listings.solvers)

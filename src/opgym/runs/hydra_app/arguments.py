@@ -1,0 +1,87 @@
+"""The command line of an application: Hydra's, with values of opgym quoted where Hydra's grammar needs that."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from ...errors import InvalidProblemError
+from .application import Application
+
+_QUOTES, _BRACKETS = "'\"", "[]{}()"
+
+
+def parse(application: Application[object], argv: Sequence[str]) -> argparse.Namespace:  # type: ignore[type-var]
+    """Hydra's own options, and the overrides.
+
+    Raises:
+        InvalidProblemError: An unknown option, or an override that cannot be read, or names something to be run.
+    """
+    from hydra._internal.utils import get_args_parser
+
+    parser = get_args_parser()
+    parser.prog = f"opgym {application.name}"
+    parser.exit_on_error = False
+
+    def refuse(message: str) -> None:
+        raise InvalidProblemError(f"{message}; see: opgym {application.name} --help")
+
+    parser.error = refuse  # type: ignore[assignment,method-assign]
+    try:
+        arguments = parser.parse_intermixed_args(list(argv))
+    except argparse.ArgumentError as error:
+        raise InvalidProblemError(f"{error}; see: opgym {application.name} --help") from None
+    arguments.overrides = [_opened(application, readable(text)) for text in arguments.overrides]
+    return arguments
+
+
+def readable(override: str) -> str:
+    """An override that Hydra can read: ids such as ``synthetic/ws?n=100&seed=0`` get the quotes that they need.
+
+    Raises:
+        InvalidProblemError: It cannot be read, or would name something to be run.
+    """
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    refuse_targets(override)
+    parser = OverridesParser.create()
+    key, equals, value = override.partition("=")
+    candidates = [override]
+    if equals and not any(mark in value for mark in _QUOTES + _BRACKETS):
+        candidates.append(f"{key}=" + ",".join(f'"{part}"' for part in value.split(",")))
+    reason = ""
+    for candidate in candidates:
+        try:
+            parser.parse_override(candidate)
+        except HydraException as error:
+            reason = reason or str(error).splitlines()[0]
+        else:
+            return candidate
+    if not equals:
+        raise InvalidProblemError(f"{override!r} is no setting; expected KEY=VALUE or GROUP=NAME")
+    raise InvalidProblemError(
+        f"{override!r} cannot be read ({reason}); quote the value for Hydra and the whole for the shell, "
+        f"e.g. '{key}=\"...\"'"
+    )
+
+
+def refuse_targets(override: str) -> None:
+    """Refuses what would make Hydra run something of the user's choice.
+
+    Raises:
+        InvalidProblemError: Saying what to use instead.
+    """
+    if "_target_" in override or override.lstrip("+~").startswith(("hydra.callbacks", "hydra/callbacks")):
+        raise InvalidProblemError(
+            f"{override!r}: settings never name code; agents, environments and launchers are chosen by their names, "
+            "and packages add agents through the entry-point group opgym.solvers"
+        )
+
+
+def _opened(application: Application[object], override: str) -> str:  # type: ignore[type-var]
+    """Options that their owner checks may be new to the settings: ``++`` for Hydra."""
+    key = override.partition("=")[0]
+    if any(key.startswith(f"{section}.") for section in application.open_keys):
+        return f"++{override}"
+    return override

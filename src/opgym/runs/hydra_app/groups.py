@@ -1,0 +1,46 @@
+"""What Hydra is told beside the files of ``conf/``: schemas, and groups whose members a registry knows."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from .application import Application
+
+#: Groups of settings that a user chooses from by ``GROUP=NAME``.
+GROUPS = ("agent", "env", "problem", "suite", "logger", "trainer", "experiment", "debug")
+_PROVIDER = "opgym"
+
+
+def register(application: Application[Any]) -> None:
+    """Makes the schema of an application, the agents, suites and launchers known to Hydra."""
+    from hydra.core.config_store import ConfigStore
+
+    ConfigStore.instance().store(
+        name=f"{application.name}_schema", node=application.schema, provider=_PROVIDER
+    )
+    _register_names()
+
+
+@cache
+def _register_names() -> None:
+    from hydra.core.config_store import ConfigStore
+    from hydra.core.plugins import Plugins
+
+    from ... import datasets
+    from ...agents.registry import names
+    from ...problems import PlacementProblem, SchedulingProblem
+    from . import launchers, optuna_sweeper
+
+    store = ConfigStore.instance()
+    # Files of conf/ come first where one has the same name.
+    for agent in sorted({*names(PlacementProblem), *names(SchedulingProblem)}):
+        store.store(group="agent", name=agent, node={"solver": agent, "options": {}}, provider=_PROVIDER)
+    for suite in datasets.suite_names():
+        store.store(group="suite", name=suite, node={"name": suite}, provider=_PROVIDER)
+    plugins = Plugins.instance()  # the first use finds installed plugins; ours replace those of the same name
+    for kind in (*launchers.PLUGINS, optuna_sweeper.PLUGIN):
+        plugins.register(kind.plugin)
+        # Hydra makes plugins of this namespace alone.
+        plugins.class_name_to_class[kind.target] = kind.plugin
+        store.store(group=kind.group, name=kind.name, node=kind.settings, provider=_PROVIDER)

@@ -1,0 +1,111 @@
+"""What all launchers share: jobs are made and checked before any starts, and each is reported as it ends."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from hydra.core.utils import JobReturn, JobStatus
+from hydra.plugins.launcher import Launcher
+from hydra.types import HydraContext, TaskFunction
+from omegaconf import DictConfig, OmegaConf, open_dict
+
+from ....errors import InvalidRunError
+from ..sweep import Job, Report, Sweep, skip_finished
+
+
+class SweepLauncher(Launcher):
+    """Runs the jobs of a sweep; subclasses say where.
+
+    A job that fails is reported at once and its value is infinite; the others are not touched by it.
+    """
+
+    def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
+        """Takes what Hydra knows."""
+        self._context, self._config = hydra_context, config
+        assert isinstance(task_function, Sweep)
+        self._sweep: Sweep = task_function
+
+    def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
+        """Runs jobs to their end.
+
+        Raises:
+            OpgymError: A job has wrong settings; none was started.
+        """
+        folder = Path(str(self._config.hydra.sweep.dir))
+        configs = {}
+        jobs = []
+        for number, overrides in enumerate(job_overrides, initial_job_idx):
+            configs[number] = self._compose(number, overrides)
+            jobs.append(self._job(number, overrides, configs[number], folder))
+        _refuse_twins(jobs)
+        application = self._sweep.application
+        progress = {
+            job.number: application.prepare(application.read(job.settings), Path(job.folder)) for job in jobs
+        }
+        folder.mkdir(parents=True, exist_ok=True)
+        self._sweep.begin(folder, jobs)
+        left = skip_finished(self._sweep, jobs, progress)
+        if left:
+            for report in self._run(left):
+                self._sweep.end(report)
+        return [self._returned(configs[job.number], job, self._sweep.row(job.number).score) for job in jobs]
+
+    @abstractmethod
+    def _run(self, jobs: Sequence[Job]) -> Iterator[Report]:
+        """Runs jobs; yields the report of each as it ends."""
+
+    def _compose(self, number: int, overrides: Sequence[str]) -> DictConfig:
+        config = self._context.config_loader.load_sweep_config(self._config, list(overrides))
+        with open_dict(config):
+            config.hydra.job.id = f"{config.hydra.job.name}_{number}"
+            config.hydra.job.num = number
+        return config
+
+    def _job(self, number: int, overrides: Sequence[str], config: DictConfig, folder: Path) -> Job:
+        plain = OmegaConf.to_container(config, resolve=False)
+        assert isinstance(plain, dict)
+        del plain["hydra"]
+        settings = OmegaConf.to_container(OmegaConf.create(plain), resolve=True, throw_on_missing=True)
+        assert isinstance(settings, dict)
+        return Job(
+            number,
+            tuple(overrides),
+            self._sweep.application.in_sweep({str(key): value for key, value in settings.items()}),
+            str((folder / str(config.hydra.sweep.subdir)).absolute()),
+        )
+
+    def _returned(self, config: DictConfig, job: Job, score: float | None) -> JobReturn:
+        return JobReturn(
+            overrides=list(job.overrides),
+            cfg=config,
+            hydra_cfg=config,
+            working_dir=job.folder,
+            task_name=self._sweep.application.name,
+            status=JobStatus.COMPLETED,  # a sweeper goes on whatever became of one job; the record knows of failures
+            _return_value=math.inf if score is None else score,
+        )
+
+
+def _refuse_twins(jobs: Sequence[Job]) -> None:
+    seen: dict[str, Job] = {}
+    for job in jobs:
+        twin = seen.setdefault(job.folder, job)
+        if twin is not job:
+            raise InvalidRunError(
+                f"two jobs of the sweep are the same run, in {job.folder}: {' '.join(twin.overrides)} and "
+                f"{' '.join(job.overrides)}; leave one out"
+            )
+
+
+def require_positive(name: str, value: Any) -> None:
+    """Refuses a setting of a launcher that is no positive number.
+
+    Raises:
+        InvalidRunError: It is none.
+    """
+    if value is not None and not value > 0:
+        raise InvalidRunError(f"hydra.launcher.{name} = {value}; expected more than 0")

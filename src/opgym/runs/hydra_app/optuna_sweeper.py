@@ -1,0 +1,237 @@
+"""Optuna as Hydra's sweeper: trials of hyper-parameters, each a few runs with the same seeds.
+
+The space is on the command line: ``agent.options.learning_rate='tag(log, interval(1e-5, 1e-2))'``,
+``env.num_envs=8,16,32``, ``agent.options.epochs='range(2, 10)'``. The value of a trial is the mean score of its runs;
+lower is better. The study is a journal in the folder of the sweep, from which ``resume=true`` goes on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import (
+    ChoiceSweep,
+    IntervalSweep,
+    Override,
+    RangeSweep,
+    Transformer,
+)
+from hydra.plugins.sweeper import Sweeper
+from hydra.types import HydraContext, TaskFunction
+from omegaconf import DictConfig
+
+from ...errors import InvalidProblemError, InvalidRunError, MissingExtraError
+from .plugin import PluginKind, target
+from .sweep import Sweep
+
+if TYPE_CHECKING:
+    import optuna
+
+STUDY = "study.journal"
+#: Where a trial keeps the number of its first job, so that it goes by the same numbers when it is run again.
+_FIRST_JOB = "first_job"
+
+
+@dataclass
+class OptunaSettings:
+    """How to search.
+
+    Attributes:
+        trials: How many, those of interrupted sweeps included.
+        parallel: Trials that are drawn at once, before any of them has a value.
+        seeds: Of the runs of each trial.
+        sampler_seed: Of the search.
+    """
+
+    _target_: str = target("OptunaSweeper")
+    trials: int = 20
+    parallel: int = 1
+    seeds: list[int] = field(default_factory=lambda: [0])
+    sampler_seed: int = 0
+
+
+class OptunaSweeper(Sweeper):
+    """Searches hyper-parameters with Optuna's tree-structured Parzen estimator."""
+
+    def __init__(self, trials: int, parallel: int, seeds: Sequence[int], sampler_seed: int) -> None:
+        for name, value in (("trials", trials), ("parallel", parallel)):
+            if value < 1:
+                raise InvalidProblemError(f"hydra.sweeper.{name} = {value}; expected at least 1")
+        if not seeds or len(set(seeds)) < len(seeds):
+            raise InvalidProblemError(
+                f"hydra.sweeper.seeds = {list(seeds)}; expected different seeds, at least one"
+            )
+        self._trials, self._parallel, self._seeds, self._sampler_seed = (
+            trials,
+            parallel,
+            tuple(seeds),
+            sampler_seed,
+        )
+
+    def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
+        """Takes what Hydra knows, and makes the launcher."""
+        from hydra.core.plugins import Plugins
+
+        self._context, self._config = hydra_context, config
+        assert isinstance(task_function, Sweep)
+        self._sweep = task_function
+        self._launcher = Plugins.instance().instantiate_launcher(
+            hydra_context=hydra_context, task_function=task_function, config=config
+        )
+
+    def sweep(self, arguments: list[str]) -> None:
+        """Runs trials until there are enough of them.
+
+        Raises:
+            InvalidProblemError: Nothing to search.
+            InvalidRunError: There is a study already, and it is not to be resumed.
+        """
+        overrides = OverridesParser.create(self._context.config_loader).parse_overrides(arguments)
+        space = {
+            override.get_key_element(): _distribution(override)
+            for override in overrides
+            if override.is_sweep_override()
+        }
+        if not space:
+            raise InvalidProblemError(
+                "hydra/sweeper=optuna has nothing to search; give a range, e.g. "
+                "agent.options.learning_rate='tag(log, interval(1e-5, 1e-2))'"
+            )
+        if any(key.lstrip("+") == "seed" for key in space):
+            raise InvalidProblemError("seed=... is no hyper-parameter; use hydra.sweeper.seeds=[0,1,2]")
+        fixed = [
+            f"{override.get_key_element()}={override.get_value_element_as_str()}"
+            for override in overrides
+            if not override.is_sweep_override() and override.key_or_group != "seed"
+        ]
+        study = self._open(space)
+        while True:
+            done = [trial for trial in study.trials if trial.state.is_finished()]
+            batch = self._next(study, space, self._trials - len(done))
+            if not batch:
+                break
+            self._run(study, batch, fixed)
+            self._report(study)
+        self._report(study)
+
+    def _open(self, space: dict[str, Any]) -> optuna.Study:
+        try:
+            import optuna
+            from optuna.storages import JournalStorage
+            from optuna.storages.journal import JournalFileBackend
+        except ImportError:
+            raise MissingExtraError("hydra/sweeper=optuna needs Optuna: pip install 'opgym[train]'") from None
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        folder = Path(str(self._config.hydra.sweep.dir))
+        path = folder / STUDY
+        if path.exists() and not self._config.resume:
+            raise InvalidRunError(
+                f"{path} holds the study of an earlier sweep; resume=true goes on with it, name=... starts another"
+            )
+        folder.mkdir(parents=True, exist_ok=True)
+        study = optuna.create_study(
+            storage=JournalStorage(JournalFileBackend(str(path))),
+            study_name="opgym",
+            direction="minimize",
+            load_if_exists=True,
+        )
+        for trial in study.trials:
+            if trial.distributions.keys() != space.keys():
+                raise InvalidRunError(
+                    f"{path} is about {', '.join(sorted(trial.distributions))}, and this sweep about "
+                    f"{', '.join(sorted(space))}; give it another name=..."
+                )
+        return study
+
+    def _next(
+        self, study: optuna.Study, space: dict[str, Any], left: int
+    ) -> list[tuple[int, dict[str, Any], int]]:
+        """Number, parameters and first job of the next trials: those that were interrupted, then new ones."""
+        import optuna
+
+        running = [t for t in study.trials if t.state == optuna.trial.TrialState.RUNNING]
+        if running:
+            return [
+                (t.number, t.params, t.user_attrs.get(_FIRST_JOB, t.number * len(self._seeds)))
+                for t in running
+            ]
+        batch = []
+        for _ in range(min(left, self._parallel)):
+            # The state of a sampler is not in the study: one for each trial, so that an interrupted search draws
+            # what it would have drawn.
+            number = len(study.trials)
+            study.sampler = optuna.samplers.TPESampler(seed=self._sampler_seed + number, constant_liar=True)
+            trial = study.ask(space)
+            trial.set_user_attr(_FIRST_JOB, trial.number * len(self._seeds))
+            batch.append((trial.number, trial.params, trial.number * len(self._seeds)))
+        return batch
+
+    def _run(
+        self, study: optuna.Study, batch: list[tuple[int, dict[str, Any], int]], fixed: list[str]
+    ) -> None:
+        import optuna
+
+        jobs = [
+            [*fixed, *(f"{key}={_written(value)}" for key, value in parameters.items()), f"seed={seed}"]
+            for _, parameters, _ in batch
+            for seed in self._seeds
+        ]
+        self._launcher.launch(jobs, initial_job_idx=batch[0][2])
+        for number, _, first in batch:
+            scores = [self._sweep.row(first + i).score for i in range(len(self._seeds))]
+            values = [score for score in scores if score is not None and math.isfinite(score)]
+            if len(values) == len(scores):
+                study.tell(number, math.fsum(values) / len(values))
+            else:
+                study.tell(number, state=optuna.trial.TrialState.FAIL)
+
+    def _report(self, study: optuna.Study) -> None:
+        finished = [trial for trial in study.trials if trial.value is not None]
+        outcome: dict[str, Any] = {"trials": len(study.trials), "failed": len(study.trials) - len(finished)}
+        if finished:
+            best = min(finished, key=lambda trial: (trial.value, trial.number))
+            outcome |= {
+                "best_trial": best.number,
+                "best_value": best.value,
+                "best": {key.lstrip("+"): value for key, value in best.params.items()},
+            }
+        self._sweep.outcome = outcome
+        self._sweep.write()
+
+
+def _distribution(override: Override) -> Any:
+    """What Optuna draws for a sweep of Hydra.
+
+    Raises:
+        InvalidProblemError: A range that Optuna does not know.
+    """
+    import optuna
+
+    value = override.value()
+    if isinstance(value, IntervalSweep):
+        assert value.start is not None
+        assert value.end is not None
+        log = "log" in value.tags
+        if log and not value.start > 0:
+            raise InvalidProblemError(f"{override.input_line}: a range on a log scale begins above 0")
+        if isinstance(value.start, int) and isinstance(value.end, int):
+            return optuna.distributions.IntDistribution(value.start, value.end, log=log)
+        return optuna.distributions.FloatDistribution(value.start, value.end, log=log)
+    if isinstance(value, RangeSweep):
+        values = list(value.range())
+    else:
+        assert isinstance(value, ChoiceSweep)
+        values = list(override.sweep_iterator(transformer=Transformer.encode))
+    return optuna.distributions.CategoricalDistribution(values)
+
+
+def _written(value: Any) -> str:
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+PLUGIN = PluginKind("hydra/sweeper", "optuna", OptunaSweeper, OptunaSettings)
