@@ -2,8 +2,18 @@
 
 import numpy as np
 import pytest
+import scipy.stats
 
-from opgym.statistics import Interval, clustered_mean, kendall_tau
+from opgym.statistics import (
+    Interval,
+    bootstrap_interquartile_mean,
+    clustered_mean,
+    geometric_mean,
+    interquartile_mean,
+    kendall_tau,
+    performance_profile,
+    probability_of_improvement,
+)
 
 
 def test_of_equal_values_the_interval_is_a_point():
@@ -86,3 +96,117 @@ def test_tau_is_scipys_without_ties():
 def test_tau_of_what_cannot_be_ranked(first, second):
     with pytest.raises(ValueError, match=r"expected|positive"):
         kendall_tau(first, second)
+
+
+# --- Runs of several agents on the same problems ------------------------------------------------------------
+
+
+def test_the_interquartile_mean_by_hand():
+    # Eight values: two are cut off at each end.
+    assert interquartile_mean([8.0, 1.0, 3.0, 2.0, 100.0, 4.0, 6.0, -50.0]) == (2 + 3 + 4 + 6) / 4
+    # Of five, a quarter is one value.
+    assert interquartile_mean([5.0, 1.0, 2.0, 4.0, 3.0]) == 3
+    assert interquartile_mean([5.0, 1.0, 3.0]) == 3
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 7, 8, 30, 31])
+def test_the_interquartile_mean_is_the_trimmed_mean_that_rliable_takes(size):
+    values = np.random.default_rng(size).lognormal(size=(3, size))
+    expected = scipy.stats.trim_mean(values, proportiontocut=0.25, axis=1)
+    np.testing.assert_allclose(interquartile_mean(values), expected, rtol=1e-14)
+
+
+def test_runs_without_a_result_count_where_they_are_not_cut_off():
+    assert interquartile_mean([1.0, 2.0, 3.0, np.inf]) == 2.5
+    assert interquartile_mean([1.0, 2.0, np.inf, np.inf]) == np.inf
+
+
+def test_what_is_no_value_is_left_out():
+    found = interquartile_mean([[np.nan, 1.0, 2.0, 6.0], [np.nan, 4.0, np.nan, 5.0]])
+    np.testing.assert_array_equal(found, [3.0, 4.5])
+    assert np.isnan(interquartile_mean([np.nan]))
+
+
+def test_the_geometric_mean():
+    assert geometric_mean([1.0, 4.0, 16.0]) == pytest.approx(4)
+    assert geometric_mean([1.0, np.inf]) == np.inf
+    for wrong in ([], [1.0, 0.0], [np.nan]):
+        with pytest.raises(ValueError, match="positive"):
+            geometric_mean(wrong)
+
+
+def test_a_performance_profile_by_hand():
+    ratios = [[1.0, 1.5], [2.0, np.inf]]
+    np.testing.assert_array_equal(
+        performance_profile(ratios, [0.9, 1.0, 1.5, 1.9, 2.0, 1e9]), [0, 0.25, 0.5, 0.5, 0.75, 0.75]
+    )
+
+
+def test_the_probability_of_improvement_by_hand():
+    # First problem: of four pairs one is better, one equal; second: all better; third: none has a result.
+    first = [[1.0, 3.0], [1.0, 1.0], [np.inf, np.inf]]
+    second = [[1.0, 2.0], [2.0, 3.0], [np.inf, np.inf]]
+    found = probability_of_improvement(first, second, ["a", "b", "c"])
+    assert found.estimate == pytest.approx(((1 + 0.5) / 4 + 1 + 0.5) / 3)
+    back = probability_of_improvement(second, first, ["a", "b", "c"])
+    assert found.estimate + back.estimate == pytest.approx(1)
+    assert found.low <= found.estimate <= found.high
+    assert found.clusters == 3
+
+
+def test_other_numbers_of_seeds_compare():
+    # 1.5 is worse than one of the three and better than two.
+    assert probability_of_improvement([[1.5]], [[1.0, 2.0, 3.0]], [0]).estimate == pytest.approx(2 / 3)
+
+
+def test_the_hierarchical_bootstrap_of_equal_runs_is_a_point():
+    assert bootstrap_interquartile_mean(np.full((6, 3), 2.0), [0, 0, 1, 1, 2, 2]) == Interval(2, 2, 2, 3)
+    assert bootstrap_interquartile_mean([[1.0, 2.0]], ["a"]) == Interval(1.5, 1.5, 1.5, 1)
+
+
+def test_the_hierarchical_bootstrap_draws_clusters_then_problems_then_seeds():
+    """Its distribution is that of a plain loop over draws, and another one than that of problems drawn freely."""
+    rng = np.random.default_rng(5)
+    cluster = np.array([0, 0, 0, 0, 0, 0, 1, 2, 3, 4])
+    values = (np.array([0, 3, 1, 4, 2])[cluster] + rng.normal(0, 0.3, 10))[:, None] + rng.normal(
+        0, 0.3, (10, 3)
+    )
+
+    def plain() -> float:
+        drawn = []
+        for family in rng.integers(5, size=5):
+            problems = np.flatnonzero(cluster == family)
+            for problem in rng.choice(problems, len(problems)):
+                drawn += list(rng.choice(values[problem], 3))
+        return float(scipy.stats.trim_mean(drawn, 0.25))
+
+    expected = np.quantile([plain() for _ in range(4_000)], (0.025, 0.975))
+    found = bootstrap_interquartile_mean(values, cluster, resamples=4_000)
+    np.testing.assert_allclose((found.low, found.high), expected, atol=0.12)
+    free = bootstrap_interquartile_mean(values, np.arange(10), resamples=4_000)
+    assert free.high - free.low < 0.8 * (found.high - found.low)
+
+
+def test_a_bootstrap_is_the_same_in_one_batch_and_in_many(monkeypatch):
+    values = np.random.default_rng(6).lognormal(size=(20, 2))
+    whole = bootstrap_interquartile_mean(values, np.arange(20) // 2)
+    again = bootstrap_interquartile_mean(values, np.arange(20) // 2)
+    assert whole == again
+    monkeypatch.setattr("opgym.statistics._MOST_VALUES", 4_000)
+    batched = bootstrap_interquartile_mean(values, np.arange(20) // 2)
+    assert (batched.low, batched.high) == pytest.approx((whole.low, whole.high), rel=0.1)
+
+
+def test_missing_results_make_an_interval_without_an_end():
+    values = np.array([[1.0]] * 9 + [[np.inf]] * 3)
+    found = bootstrap_interquartile_mean(values, np.arange(12))
+    assert found.estimate == 1
+    assert (found.low, found.high) == (1, np.inf)
+
+
+@pytest.mark.parametrize("values", [[], [[]], [1.0], [[np.nan]]])
+def test_refuses_what_are_no_runs(values):
+    with pytest.raises(ValueError, match="at least one"):
+        bootstrap_interquartile_mean(values, [0])
+    with pytest.raises(ValueError, match="as many"):
+        probability_of_improvement([[1.0]], [[1.0], [2.0]], [0])

@@ -14,7 +14,7 @@ def show_regal(documents: Sequence[dict[str, Any]]) -> None:
     Args:
         documents: What ``runs.regal_lines.report`` returns of each.
     """
-    from ..runs.regal_lines import LEAST_CLUSTERS
+    from ..statistics import LEAST_CLUSTERS
 
     for document in documents:
         columns = list(document["tables"][0]["columns"])

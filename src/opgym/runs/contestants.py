@@ -87,7 +87,9 @@ class Contestant:
         Raises:
             InvalidProblemError: An option is no plain data.
         """
-        chosen = dataclasses.fields(solver) if dataclasses.is_dataclass(solver) else ()
+        chosen: Sequence[dataclasses.Field[Any]] = ()
+        if dataclasses.is_dataclass(solver):
+            chosen = dataclasses.fields(solver)
         options = {field.name: getattr(solver, field.name) for field in chosen if field.init}
         return cls.of({"solver": solver.name, "options": options, "name": name})
 
@@ -135,7 +137,7 @@ def _made(given: str) -> tuple[Solver[Any, Any], str]:
         folder = learner_folder(Path(given))
         if folder is None:
             raise InvalidProblemError(f"{given}: there is no saved learner any more")
-        from ..agents import load  # type: ignore[attr-defined]
+        from ..agents import load
 
         return load(folder), _digest_of_files(folder)
     document = json.loads(given)

@@ -13,15 +13,13 @@ from ..datasets.reference import Best, Known, Line, Lines, packaged_best_known
 from ..datasets.relatives import relatives
 from ..datasets.suites import POPULATIONS, Row, Suite
 from ..problems import Objective, Placement
-from ..statistics import clustered_mean
+from ..statistics import LEAST_CLUSTERS, clustered_mean
 from . import best_known, headroom
 from .reference import Search, Task, polishing
 from .regal_suites import SETTINGS, found_by_screening
 
 #: Evaluations of BRKGA that have a column; drawn uniformly, with the settings of the headroom table.
 BRKGA = (5_000,)
-#: A bootstrap of fewer independent samples tells nothing: their mean stands alone.
-LEAST_CLUSTERS = 5
 #: Evaluations of each search for a best-known value where no longer one is stored: moves of orders, and placements.
 MOVES = 300_000
 EVALUATIONS = {
