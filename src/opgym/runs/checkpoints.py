@@ -237,7 +237,7 @@ def _files(folder: Path) -> Iterator[tuple[str, Path]]:
     """Relative name and path of every file within a checkpoint, but the manifest's."""
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
-        if not path.is_dir() and name != MANIFEST:
+        if (path.is_symlink() or not path.is_dir()) and name != MANIFEST:
             yield name, path
 
 
