@@ -8,10 +8,18 @@ from typing import TYPE_CHECKING, Any
 from gymnasium.envs.registration import register, registry
 
 if TYPE_CHECKING:
-    from .placement import GraphPlacementEnv
-    from .scheduling import OpSchedulingEnv
+    from .placement import GraphPlacementEnv, GraphPlacementVectorEnv
+    from .scheduling import OpSchedulingEnv, OpSchedulingVectorEnv
 
-__all__ = ["ENTRY_POINTS", "GraphPlacementEnv", "OpSchedulingEnv", "register_environments"]
+__all__ = [
+    "ENTRY_POINTS",
+    "VECTOR_ENTRY_POINTS",
+    "GraphPlacementEnv",
+    "GraphPlacementVectorEnv",
+    "OpSchedulingEnv",
+    "OpSchedulingVectorEnv",
+    "register_environments",
+]
 
 #: Every environment, by id. An id's version goes up whenever its behaviour changes.
 ENTRY_POINTS = {
@@ -19,18 +27,25 @@ ENTRY_POINTS = {
     "OpScheduling-v0": "opgym.envs.scheduling:OpSchedulingEnv",
 }
 
+#: Their native batches, for ``gymnasium.make_vec``.
+VECTOR_ENTRY_POINTS = {
+    "GraphPlacement-v0": "opgym.envs.placement:GraphPlacementVectorEnv",
+    "OpScheduling-v0": "opgym.envs.scheduling:OpSchedulingVectorEnv",
+}
+
 
 def register_environments() -> None:
-    """Makes every environment known to ``gymnasium.make``; imports none of them."""
+    """Makes every environment known to ``gymnasium.make`` and ``make_vec``; imports none of them."""
     for environment_id, entry_point in ENTRY_POINTS.items():
         if environment_id not in registry:
-            register(id=environment_id, entry_point=entry_point)
+            vector_entry_point = VECTOR_ENTRY_POINTS[environment_id]
+            register(id=environment_id, entry_point=entry_point, vector_entry_point=vector_entry_point)
 
 
 def __getattr__(name: str) -> Any:
     # Environments load what they need (graphs, problems, METIS) when they are first used, not with `import
     # opgym`.
-    for entry_point in ENTRY_POINTS.values():
+    for entry_point in (*ENTRY_POINTS.values(), *VECTOR_ENTRY_POINTS.values()):
         module, _, class_name = entry_point.partition(":")
         if name == class_name:
             return getattr(import_module(module), name)

@@ -13,7 +13,7 @@ from .observation import Tables
 
 def return_of(tables: Tables, outcome: Outcome) -> float:
     """What the rewards of an episode with this outcome sum to."""
-    return -(outcome.value / tables.reference)
+    return 0.0 - outcome.value / tables.reference  # no negative zero
 
 
 def final_info(tables: Tables, outcome: Outcome, op: NDArray[np.int32], peak_bytes: int) -> dict[str, Any]:

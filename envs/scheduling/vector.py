@@ -9,16 +9,14 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
-from numpy.typing import NDArray
 
 from ..._core import SchedulingBatch
-from ...errors import InvalidProblemError
 from ...graphs import Graph
 from ...problems import Order, SchedulingProblem
 from ..arguments import one_of, positive_integer
 from ..observers import dict_nbytes, warn_of_large_rollouts
-from ..padding import PaddedGraph
-from ..vector import NativeVectorEnv, each
+from ..padding import PaddedGraph, stacked
+from ..vector import NativeVectorEnv, each, refuse_what_is_not_native
 from .arguments import ACTIONS, REWARDS, read_observation, read_problem, read_slots
 from .ending import final_info, return_of
 from .observation import Tables, changing_spaces, node_space, padded_graph
@@ -73,15 +71,8 @@ class OpSchedulingVectorEnv(NativeVectorEnv):
         self.action = one_of("action", action, ACTIONS)
         self.num_slots = read_slots(action, slots)
         kind = read_observation(action, observation, pad_to)
-        for name, given, single in (
-            ("observation", kind, "graph"),
-            ("render_mode", render_mode, render_mode),
-        ):
-            if given is not None and given == single:
-                raise InvalidProblemError(
-                    f"{name}={given!r} is not for native batches; use gymnasium.make_vec(..., "
-                    "vectorization_mode='sync')"
-                )
+        refuse_what_is_not_native("observation", kind, "graph")
+        refuse_what_is_not_native("render_mode", render_mode, render_mode)
         dense = one_of("reward", reward, REWARDS) == "dense"
         self._tables = [Tables(p, self.num_slots) for p in problems]
 
@@ -114,7 +105,7 @@ class OpSchedulingVectorEnv(NativeVectorEnv):
             space,
             spaces.Discrete(self.num_slots or most_nodes),
             observation_keys=keys,
-            static=_stacked(parts),
+            static=stacked(parts),
             autoreset_mode=autoreset_mode,
             draw=draw,
         )
@@ -135,16 +126,10 @@ def _read_problems(
     graph: Sequence[Graph | str | Path] | Graph | str | Path | None,
 ) -> list[SchedulingProblem]:
     """The problems to play: given as they are, or posed for graphs."""
-    problems: list[SchedulingProblem | None] = each(problem)
-    graphs: list[Graph | str | Path | None] = each(graph)
+    problems = each(problem)
+    graphs = each(graph)
     if problem is not None and graph is not None:
         read_problem(problems[0], graphs[0])  # refuses it
     if problem is not None:
         return [read_problem(one, None) for one in problems]
     return [read_problem(None, one) for one in graphs]
-
-
-def _stacked(parts: list[PaddedGraph]) -> dict[str, NDArray[Any]]:
-    """What never changes, of all graphs, ``[graphs, ...]`` by key."""
-    arrays = [part.arrays() for part in parts]
-    return {key: np.stack([of_one[key] for of_one in arrays]) for key in (arrays[0] if arrays else ())}
