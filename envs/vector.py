@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import gymnasium
 import numpy as np
@@ -20,7 +20,6 @@ from .arguments import one_of, positive_integer
 
 Int64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
-_T = TypeVar("_T")
 
 DRAWS = ("slot", "episode")
 AUTORESET_MODES = tuple(mode.value for mode in AutoresetMode)
@@ -475,14 +474,27 @@ def read_autoreset_mode(given: str | AutoresetMode) -> AutoresetMode:
     return AutoresetMode(one_of("autoreset mode", given, AUTORESET_MODES))
 
 
-def each(given: Sequence[_T] | _T | None) -> list[_T | None]:
+def refuse_what_is_not_native(name: str, given: str | None, *only_single: str | None) -> None:
+    """Refuses a choice that only single environments have.
+
+    Raises:
+        InvalidProblemError: It is one of those.
+    """
+    if given is not None and given in only_single:
+        raise InvalidProblemError(
+            f"{name}={given!r} is not for native batches; use gymnasium.make_vec(..., "
+            "vectorization_mode='sync')"
+        )
+
+
+def each(given: Any) -> list[Any]:
     """The members of a list or tuple; anything else, ``None`` too, counts as the only one.
 
     Raises:
         InvalidProblemError: The sequence is empty.
     """
     if not isinstance(given, (list, tuple)):
-        return [given]  # type: ignore[list-item]  # a sequence of another type is one thing: a path, say
+        return [given]
     if not given:
         raise InvalidProblemError("an empty sequence of graphs or problems; give at least one")
     return list(given)

@@ -2,5 +2,6 @@
 
 from .env import GraphPlacementEnv
 from .types import PlacementState
+from .vector import GraphPlacementVectorEnv
 
-__all__ = ["GraphPlacementEnv", "PlacementState"]
+__all__ = ["GraphPlacementEnv", "GraphPlacementVectorEnv", "PlacementState"]

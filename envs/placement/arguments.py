@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ... import datasets
 from ...errors import InvalidProblemError, InvalidSolutionError
 from ...graphs import Cluster, CostModel, Graph
-from ...problems import Objective, Placement, PlacementProblem
+from ...problems import Objective, Placement, PlacementProblem, program_order
+from ...problems.grouping import assign
 from ..arguments import one_of, positive_integer, refuse_needless_padding, refuse_parts_of_a_problem
 from .blocks import Blocks
 
@@ -56,6 +57,22 @@ def read_problem(
     if objective is not None:
         chosen["objective"] = objective
     return PlacementProblem(graph, cluster, **chosen)
+
+
+def read_groups(problem: PlacementProblem, groups: str | ArrayLike | None) -> NDArray[np.int32]:
+    """Group of each op, ``[ops] int32``; by default as fine as a game of some 2,000 decisions allows."""
+    if groups is None:
+        groups = "op" if problem.graph.num_ops <= MOST_SINGLE_OPS else DEFAULT_GROUPS
+    return assign(problem, groups)
+
+
+def read_priority(problem: PlacementProblem, order: str) -> NDArray[np.float64] | None:
+    """Priorities by which devices pick their ops at the end, ``[ops]``; ``None``: by upward rank.
+
+    Raises:
+        UnknownIdError: An unknown order.
+    """
+    return None if one_of("order", order, ORDERS) == "critical_path" else program_order(problem.graph)
 
 
 def read_observation(mode: str, observation: str | None, pad_to: tuple[int, int] | None) -> str:

@@ -13,8 +13,7 @@ from ..._core import PlacementEstimate
 from ...errors import InvalidSolutionError
 from ...graphs import Cluster, CostModel, Graph
 from ...outcome import Outcome
-from ...problems import Objective, Placement, PlacementProblem, program_order
-from ...problems.grouping import assign
+from ...problems import Objective, Placement, PlacementProblem
 from ..actions import read_choice, read_choices
 from ..arguments import one_of
 from ..environment import ProblemEnv
@@ -22,21 +21,19 @@ from ..observers import Observer, warn_of_large_rollouts
 from ..rewards import Reward, dense_reward, terminal_reward
 from . import viewer
 from .arguments import (
-    DEFAULT_GROUPS,
     INITIALS,
     MODES,
-    MOST_SINGLE_OPS,
-    ORDERS,
     REWARDS,
+    read_groups,
     read_initial,
     read_observation,
+    read_priority,
     read_problem,
     read_steps,
 )
-from .blocks import build_blocks
-from .features import Units
+from .ending import final_info
 from .observation import DictObserver, GraphObserver, NodeObserver
-from .reward import improvement_reward, reference_of, score
+from .reward import improvement_reward, score
 from .tables import Tables
 from .types import PlacementState
 
@@ -261,23 +258,16 @@ class GraphPlacementEnv(ProblemEnv[PlacementState]):
         self.render_mode = None if render_mode is None else one_of(
             "render mode", render_mode, tuple(self.metadata["render_modes"])
         )  # fmt: skip
-        self._priority = (
-            None if one_of("order", order, ORDERS) == "critical_path" else program_order(self.problem.graph)
-        )
-
-        if groups is None:
-            groups = "op" if self.problem.graph.num_ops <= MOST_SINGLE_OPS else DEFAULT_GROUPS
-        self.groups = assign(self.problem, groups)
-        self._blocks = build_blocks(self.problem, self.groups)
-        self._reference = reference_of(self.problem)
-        self._total_steps = read_steps(mode, steps, initial, self.num_groups)
+        self._priority = read_priority(self.problem, order)
+        self.groups = read_groups(self.problem, groups)
+        self._total_steps = read_steps(mode, steps, initial, int(self.groups.max()) + 1)
+        self._tables = Tables(self.problem, self.groups, self._total_steps)
+        self._blocks, self._reference = self._tables.blocks, self._tables.reference
         self._start = self._read_start(initial)
         self._start_outcome: Outcome | None = None
         self._reward = self._read_reward(reward)
 
-        units = Units(self._reference.time_ns, self._reference.time_ns / self.num_groups)
-        self._tables = Tables(self.problem, self._blocks, units, self._total_steps, self._reference)
-        self._observer = self._read_observer(kind, self._tables, pad_to)
+        self._observer = self._read_observer(kind, pad_to)
         self.observation_space = self._observer.space
         nodes = pad_to[0] if pad_to is not None else self.num_groups
         devices = len(self.problem.cluster)
@@ -399,11 +389,14 @@ class GraphPlacementEnv(ProblemEnv[PlacementState]):
         """The placement of all ops, if every group has a device."""
         if state.outcome is None and not state.over:
             return None
+        return self._placement(state)
+
+    def _placement(self, state: PlacementState) -> Placement:
+        """The devices of all ops, in the order that the environment was made with."""
         return Placement(state.device.astype(np.int64)[self.groups], self._priority)
 
     def _evaluate(self, state: PlacementState) -> Outcome:
-        """Judges the whole placement, in the order that the environment was made with."""
-        return self.problem.evaluate(Placement(state.device.astype(np.int64)[self.groups], self._priority))
+        return self.problem.evaluate(self._placement(state))
 
     def _mask(self, state: PlacementState) -> NDArray[np.int8]:
         """Legal actions of a state; all of them after the end, when any action is ignored."""
@@ -420,16 +413,7 @@ class GraphPlacementEnv(ProblemEnv[PlacementState]):
         if state.outcome is not None:
             info["outcome"] = state.outcome
         if state.over and state.outcome is not None:
-            details = state.outcome.details
-            if (
-                not self.problem.objective.simulated
-            ):  # the analytic objectives say nothing of the event simulator
-                run = self.problem.simulate(Placement(self.device, self._priority))
-                details = {"step_time_ns": run.makespan_ns, "peak_bytes": run.peak_bytes}
-            info["step_time_ns"] = int(details["step_time_ns"])
-            info["peak_bytes"] = np.array(details["peak_bytes"], np.int64)
-            # A tuple, as Gymnasium's vector environments stack arrays, and graphs differ in length.
-            info["device"] = tuple(self.device.tolist())
+            info |= final_info(self.problem, state.outcome, self._placement(state))
         return info
 
     def _picture(self, state: PlacementState) -> viewer.Picture:
@@ -467,16 +451,15 @@ class GraphPlacementEnv(ProblemEnv[PlacementState]):
             return terminal_reward
         return improvement_reward if self.mode == "refine" else dense_reward
 
-    def _read_observer(
-        self, kind: str, tables: Tables, pad_to: tuple[int, int] | None
-    ) -> Observer[PlacementState]:
+    def _read_observer(self, kind: str, pad_to: tuple[int, int] | None) -> Observer[PlacementState]:
+        tables = self._tables
         observer: Observer[PlacementState]
         if kind == "node":
             observer = NodeObserver(tables)
         elif kind == "dict":
-            observer = DictObserver(self.problem, tables, pad_to)
+            observer = DictObserver(tables, pad_to)
         else:
-            observer = GraphObserver(self.problem, tables)
+            observer = GraphObserver(tables)
         warn_of_large_rollouts(
             kind, observer.nbytes, "coarser groups such as groups='metis:64', or observation='node'"
         )

@@ -9,7 +9,6 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from ...problems import PlacementProblem
 from ..fields import Field, Float32, box, clipped
 from ..observers import dict_nbytes
 from ..padding import PaddedGraph, graph_instance
@@ -42,9 +41,8 @@ class NodeObserver:
     """
 
     def __init__(self, tables: Tables) -> None:
-        columns = (*(DEVICE_FIELDS * tables.num_devices), *GROUP_FIELDS, PROGRESS)
-        self.space = box((), columns)
-        self.nbytes = 4 * len(columns)
+        self.space = node_space(tables.num_devices)
+        self.nbytes = 4 * int(np.prod(self.space.shape))
 
     def observe(self, state: PlacementState) -> Float32:
         """See :class:`~opgym.envs.observers.Observer`."""
@@ -69,15 +67,49 @@ class Whole:
     edge_values: Float32
 
 
-def whole_graph(problem: PlacementProblem, tables: Tables) -> Whole:
+def whole_graph(tables: Tables) -> Whole:
     """Lays out the groups as nodes and the tensors between them as edges."""
     blocks, units = tables.blocks, tables.units
     cost = np.array(blocks.cost_ns, np.float64).reshape(blocks.num_groups, -1) / units.block_ns
     per_device = tuple(f for f in PER_DEVICE_FIELDS for _ in range(tables.num_devices))
     nodes = np.concatenate([tables.groups, cost, blocks.allowed], axis=1)
     columns = (*GROUP_FIELDS, *per_device)
-    edges, edge_values = edge_features(problem, blocks, units)
+    edges, edge_values = edge_features(tables.problem, blocks, units)
     return Whole(clipped(nodes, columns), columns, edges, edge_values)
+
+
+def padded_graph(tables: Tables, pad_to: tuple[int, int] | None) -> PaddedGraph:
+    """What never changes of a dict observation.
+
+    Raises:
+        InvalidProblemError: ``pad_to`` is too small.
+    """
+    whole = whole_graph(tables)
+    return PaddedGraph(
+        whole.nodes,
+        whole.columns,
+        whole.edges,
+        whole.edge_values,
+        EDGE_FIELDS,
+        pad_to,
+        "groups",
+        ", or coarser groups",
+    )
+
+
+def changing_spaces(num_nodes: int, num_devices: int) -> dict[str, spaces.Space[Any]]:
+    """What changes of a dict observation, in the order in which a batch of the core writes it."""
+    return {
+        "placement": spaces.Box(-1, num_devices - 1, (num_nodes,), np.int32),
+        "devices": box((num_devices,), DEVICE_FIELDS),
+        "current": spaces.Box(-1, num_nodes - 1, (1,), np.int32),
+        "progress": box((), (PROGRESS,)),
+    }
+
+
+def node_space(num_devices: int) -> spaces.Box:
+    """Of the observation about one group."""
+    return box((), (*(DEVICE_FIELDS * num_devices), *GROUP_FIELDS, PROGRESS))
 
 
 class DictObserver:
@@ -98,29 +130,11 @@ class DictObserver:
     ==================  ===========================  =======  ============================================
     """
 
-    def __init__(self, problem: PlacementProblem, tables: Tables, pad_to: tuple[int, int] | None) -> None:
-        whole, devices = whole_graph(problem, tables), tables.num_devices
+    def __init__(self, tables: Tables, pad_to: tuple[int, int] | None) -> None:
         self._tables = tables
-        self._graph = PaddedGraph(
-            whole.nodes,
-            whole.columns,
-            whole.edges,
-            whole.edge_values,
-            EDGE_FIELDS,
-            pad_to,
-            "groups",
-            ", or coarser groups",
-        )
-        nodes = self._graph.num_nodes
-        self.space = spaces.Dict(
-            {
-                **self._graph.spaces,
-                "placement": spaces.Box(-1, devices - 1, (nodes,), np.int32),
-                "devices": box((devices,), DEVICE_FIELDS),
-                "current": spaces.Box(-1, nodes - 1, (1,), np.int32),
-                "progress": box((), (PROGRESS,)),
-            }
-        )
+        self._graph = padded_graph(tables, pad_to)
+        changing = changing_spaces(self._graph.num_nodes, tables.num_devices)
+        self.space = spaces.Dict({**self._graph.spaces, **changing})
         self.nbytes = dict_nbytes(self.space)
 
     def observe(self, state: PlacementState) -> dict[str, NDArray[Any]]:
@@ -146,9 +160,9 @@ class GraphObserver:
     a graph without edges.
     """
 
-    def __init__(self, problem: PlacementProblem, tables: Tables) -> None:
+    def __init__(self, tables: Tables) -> None:
         self._tables = tables
-        self._whole = whole_graph(problem, tables)
+        self._whole = whole_graph(tables)
         devices = tables.num_devices
         self._placement_column = len(self._whole.columns)
         self._current_column = self._placement_column + devices

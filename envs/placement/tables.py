@@ -12,59 +12,65 @@ from numpy.typing import NDArray
 from ... import _core
 from ...errors import InvalidCostError
 from ...problems import Objective, PlacementProblem
-from .blocks import Blocks
+from .blocks import Blocks, build_blocks
 from .channels import build_channels
 from .features import Units, group_features
-from .reward import Reference
+from .reward import reference_of
 
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
 
 
 class Tables:
-    """What observations need and never changes during an episode.
+    """What never changes in the episodes about one problem.
 
     Attributes:
+        problem: Graph, cluster and objective.
         blocks: The groups.
-        units: What times are divided by.
         total_steps: Decisions of an episode.
         num_devices: Number of devices.
+        reference: What returns are divided by.
+        units: What times are divided by.
         groups: ``GROUP_FIELDS`` of every group, ``[groups, fields] float32``.
         core: All of it for the core, which estimates are made of.
 
+    Args:
+        problem: Graph, cluster and objective.
+        group_of_op: Group of each op, ``[ops] int32``.
+        total_steps: Decisions of an episode; ``None``: one per group.
+
     Raises:
+        InvalidProblemError: No device may run all ops of a group.
         InvalidCostError: All times together could pass 2^63 - 1 ns.
     """
 
-    def __init__(
-        self,
-        problem: PlacementProblem,
-        blocks: Blocks,
-        units: Units,
-        total_steps: int,
-        reference: Reference,
-    ) -> None:
-        self.blocks, self.units, self.total_steps = blocks, units, total_steps
+    def __init__(self, problem: PlacementProblem, group_of_op: Int32, total_steps: int | None = None) -> None:
+        self.problem = problem
+        self.blocks = blocks = build_blocks(problem, group_of_op)
+        self.total_steps = total_steps or blocks.num_groups
         self.num_devices = blocks.num_devices
-        self.groups = group_features(problem, blocks, units)
+        self.reference = reference_of(problem)
+        self.units = Units(self.reference.time_ns, self.reference.time_ns / blocks.num_groups)
+        self.groups = group_features(problem, blocks, self.units)
         arrays = {
             **_block_arrays(blocks),
             **_channel_arrays(problem, blocks),
             "capacity_bytes": np.asarray(problem.cluster.capacity_bytes, np.int64),
             "group_fields": self.groups,
-            "reference_ns": units.reference_ns,
-            "block_ns": units.block_ns,
-            "reference": reference.value,
-            "total_steps": total_steps,
+        }
+        numbers = {
+            "reference_ns": self.units.reference_ns,
+            "block_ns": self.units.block_ns,
+            "reference": self.reference.value,
+            "total_steps": self.total_steps,
             "objective": list(Objective).index(problem.objective),
         }
+        contiguous = {
+            key: np.ascontiguousarray(value) if isinstance(value, np.ndarray) else value
+            for key, value in arrays.items()
+        }
         try:
-            self.core = _core.PlacementTables(
-                {
-                    key: np.ascontiguousarray(value) if isinstance(value, np.ndarray) else value
-                    for key, value in arrays.items()
-                }
-            )
+            self.core = _core.PlacementTables({**contiguous, **numbers})
         except ValueError as error:
             raise InvalidCostError(
                 f"graph {problem.graph.name!r} on {problem.cluster.name!r}: {error}"

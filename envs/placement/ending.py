@@ -1,0 +1,31 @@
+"""What an episode came to: the same for a single environment and in a batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...outcome import Outcome
+from ...problems import Placement, PlacementProblem
+
+
+def final_info(problem: PlacementProblem, outcome: Outcome, placement: Placement) -> dict[str, Any]:
+    """What is said at the end, beside what is always said.
+
+    Args:
+        problem: Graph and cluster.
+        outcome: Of the placement.
+        placement: The whole one.
+    """
+    details = outcome.details
+    if not problem.objective.simulated:  # the analytic objectives say nothing of the event simulator
+        run = problem.simulate(placement)
+        details = {"step_time_ns": run.makespan_ns, "peak_bytes": run.peak_bytes}
+    return {
+        "outcome": outcome,
+        "step_time_ns": int(details["step_time_ns"]),
+        "peak_bytes": np.array(details["peak_bytes"], np.int64),
+        # A tuple, as Gymnasium's vector environments stack arrays, and graphs differ in length.
+        "device": tuple(placement.device.tolist()),
+    }
