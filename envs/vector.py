@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -14,85 +14,13 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from ..errors import InvalidProblemError, InvalidSolutionError
-from .actions import read_choice
+from ..errors import InvalidSolutionError
 from .arguments import one_of, positive_integer
-
-Int64 = NDArray[np.int64]
-Bool = NDArray[np.bool_]
-
-DRAWS = ("slot", "episode")
-AUTORESET_MODES = tuple(mode.value for mode in AutoresetMode)
+from .batch_core import BatchCore, Bool, Int64
+from .generators import GENERATOR_WORDS, generator_of, words_of
+from .vector_arguments import DRAWS, read_actions, read_autoreset_mode, read_reset_mask, read_seeds
 
 _INT64 = np.dtype(np.int64)
-#: Words that hold a PCG64 generator: its state and its increment (two each), and half a word that it kept.
-_GENERATOR_WORDS = 6
-
-
-class BatchCore(Protocol):
-    """What the core offers for a batch: one object that holds the running episode of every slot.
-
-    ``observation`` is a list of C-contiguous arrays ``[slots, ...]``, one per key in the order of the batch's
-    ``observation_keys`` (a single one for ``"node"``). Every method that writes rows fills whole rows, so
-    that the arrays may come uninitialised.
-    """
-
-    def reset(self, slots: Int64, graphs: Int64) -> None:
-        """Begins an episode in each of some slots, about the graph of that index."""
-        ...
-
-    def step(
-        self,
-        actions: Int64,
-        skip: Bool | None,
-        reward: NDArray[np.float64],
-        terminated: Bool,
-        illegal_actions: Int64,
-        action_mask: NDArray[np.int8],
-        observation: list[NDArray[Any]],
-    ) -> int:
-        """Takes one decision in every slot that is not skipped, and writes the rows of all slots.
-
-        An action that is illegal, -1 say, is replaced and counted. Where an episode ends, ``terminated`` is
-        set and ``reward`` gets what its last step must pay beside the return of the episode, which the caller
-        adds: 0 for a terminal reward, the potential before the step for a dense one. A slot that is skipped
-        gets reward 0 and not terminated.
-
-        Args:
-            actions: ``[slots]``.
-            skip: ``[slots]``; ``None``: no slot is skipped. An episode that is over must be.
-            reward: ``[slots]``, written.
-            terminated: ``[slots]``, written.
-            illegal_actions: Illegal actions of each episode so far, ``[slots]``, written.
-            action_mask: ``[slots, actions]``, written; all 1 where the episode is over.
-            observation: Written.
-
-        Returns:
-            How many episodes ended.
-        """
-        ...
-
-    def observe(
-        self,
-        slots: Int64,
-        illegal_actions: Int64,
-        action_mask: NDArray[np.int8],
-        observation: list[NDArray[Any]],
-    ) -> None:
-        """Writes the rows of some slots as they are now; see :meth:`step`."""
-        ...
-
-    def action_masks(self, action_mask: NDArray[np.int8]) -> None:
-        """Writes the legal actions of all slots, ``[slots, actions]``."""
-        ...
-
-    def decisions(self, slot: int) -> Int64:
-        """Everything that was decided in an episode so far, legal, in order."""
-        ...
-
-    def replay(self, slot: int, graph: int, decisions: Int64, illegal_actions: int) -> None:
-        """Begins an episode and takes decisions at once; ValueError where one of them is not possible."""
-        ...
 
 
 class NativeVectorEnv(VectorEnv[Any, Any, Any]):
@@ -107,7 +35,7 @@ class NativeVectorEnv(VectorEnv[Any, Any, Any]):
     Args:
         num_envs: Slots.
         core: Holds the episodes.
-        num_graphs: Graphs that slots decide about; the slots' indices into them are ``graph``.
+        episode_steps: Decisions of an episode, for each graph that slots decide about.
         single_observation_space: Of one slot, a box, or a dict whose key ``graph`` is left to this class.
         single_action_space: Of one slot.
         observation_keys: Keys of a dict that the core writes, in its order; empty for a box.
@@ -132,7 +60,7 @@ class NativeVectorEnv(VectorEnv[Any, Any, Any]):
         self,
         num_envs: int,
         core: BatchCore,
-        num_graphs: int,
+        episode_steps: Sequence[int],
         single_observation_space: spaces.Space[Any],
         single_action_space: spaces.Discrete,
         *,
@@ -155,7 +83,7 @@ class NativeVectorEnv(VectorEnv[Any, Any, Any]):
             array.setflags(write=False)
 
         self._core = core
-        self._num_graphs = num_graphs
+        self._episode_steps = np.array(episode_steps, np.int64)
         self._num_actions = int(single_action_space.n)
         self._keys = tuple(observation_keys)
         parts: list[Any]
@@ -168,7 +96,7 @@ class NativeVectorEnv(VectorEnv[Any, Any, Any]):
         self._seeds = [-1] * self.num_envs
         self._every_slot = np.arange(self.num_envs)
         self._all = np.ones(self.num_envs, np.bool_)
-        self.graph = self._every_slot % num_graphs
+        self.graph = self._every_slot % len(self._episode_steps)
         self._started = False
         #: Slots whose episode is over and has not been begun anew, and what was said when it ended.
         self._over = np.zeros(self.num_envs, np.bool_)
@@ -188,8 +116,7 @@ class NativeVectorEnv(VectorEnv[Any, Any, Any]):
         Returns:
             Observations and infos of all slots; infos only of those that begin.
         """
-        seeds = self._read_seeds(seed)
-        begin = self._all if options is None else self._read_reset_mask(options)
+        seeds, begin = read_seeds(seed, self.num_envs), read_reset_mask(options, self.num_envs)
         slots = np.flatnonzero(begin)
         for slot in slots.tolist():
             if seeds[slot] is not None:
@@ -221,13 +148,15 @@ class NativeVectorEnv(VectorEnv[Any, Any, Any]):
             raise gymnasium.error.ResetNeeded("the environments have no state yet; call reset() first")
         count = self.num_envs
         if not (type(actions) is np.ndarray and actions.dtype is _INT64 and actions.shape == (count,)):
-            actions = self._read_actions(actions)
+            actions = read_actions(actions, count)
         elif not actions.flags.c_contiguous:
             actions = np.ascontiguousarray(actions)
         skip = None
         if self._ends:
             skip = self._over
-            if self.autoreset_mode is AutoresetMode.NEXT_STEP:
+            if (
+                self.autoreset_mode is not AutoresetMode.DISABLED
+            ):  # SameStep: one that was restored at its end
                 self._begin(np.flatnonzero(skip))
 
         arrays = [np.empty(shape, dtype) for shape, dtype in self._layout]
@@ -281,7 +210,7 @@ class NativeVectorEnv(VectorEnv[Any, Any, Any]):
             "decision_ptr": np.cumsum([0, *(len(d) for d in decisions)]),
             "illegal_actions": illegal_actions,
             "over": self._over.copy(),
-            "generators": np.array([_words_of(generator) for generator in self.np_random], np.uint64),
+            "generators": np.array([words_of(generator) for generator in self.np_random], np.uint64),
         }
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> tuple[Any, dict[str, Any]]:
@@ -296,29 +225,22 @@ class NativeVectorEnv(VectorEnv[Any, Any, Any]):
         Raises:
             InvalidSolutionError: The state is of environments that decide about something else.
         """
-        graph, ptr = np.asarray(state["graph"], np.int64), np.asarray(state["decision_ptr"], np.int64)
-        if graph.shape != (self.num_envs,):
-            raise InvalidSolutionError(
-                f"the state has {graph.size} slots; these environments have {self.num_envs}"
-            )
-        if (graph < 0).any() or (graph >= self._num_graphs).any():
-            raise InvalidSolutionError(
-                f"the state has graph {graph.max()}; these environments have graphs 0 to {self._num_graphs - 1}"
-            )
-        decisions = np.ascontiguousarray(state["decisions"], np.int64)
+        given = self._read_state(state)
         self._started = False  # until all of it is there
         for slot in range(self.num_envs):
-            begin, end = int(ptr[slot]), int(ptr[slot + 1])
+            begin, end = given["decision_ptr"][slot : slot + 2].tolist()
             try:
                 self._core.replay(
-                    slot, int(graph[slot]), decisions[begin:end], int(state["illegal_actions"][slot])
+                    slot,
+                    int(given["graph"][slot]),
+                    given["decisions"][begin:end],
+                    int(given["illegal_actions"][slot]),
                 )
             except ValueError as error:
                 raise InvalidSolutionError(f"the state does not fit these environments: {error}") from None
-        self.graph = graph.copy()
-        self._generators = [_generator_of(words) for words in np.asarray(state["generators"], np.uint64)]
+        self.graph, self._over = given["graph"], given["over"]
+        self._generators = [generator_of(words) for words in given["generators"]]
         self._seeds = [-1] * self.num_envs  # Gymnasium's sign for: not known
-        self._over = np.array(state["over"], np.bool_)
         over = np.flatnonzero(self._over).tolist()
         self._ends = {slot: info for slot, (_, info) in zip(over, self._judge(over), strict=True)}
         self._started = True
@@ -354,10 +276,10 @@ class NativeVectorEnv(VectorEnv[Any, Any, Any]):
 
     def _begin(self, slots: Int64) -> None:
         """Begins an episode in each of some slots."""
-        if self.draw == "episode" and self._num_graphs > 1:
+        if self.draw == "episode" and len(self._episode_steps) > 1:
             generators = self.np_random
             for slot in slots.tolist():
-                self.graph[slot] = generators[slot].integers(self._num_graphs)
+                self.graph[slot] = generators[slot].integers(len(self._episode_steps))
         self._core.reset(slots, self.graph[slots])
         self._over = self._over.copy()  # what a step in progress skips
         self._over[slots] = False
@@ -394,6 +316,48 @@ class NativeVectorEnv(VectorEnv[Any, Any, Any]):
         self._begin(slots)
         self._core.observe(slots, illegal_actions, mask, arrays)
 
+    def _read_state(self, state: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Copies of the arrays of a state, which fit together and to these environments."""
+        slots = self.num_envs
+        if "graph" in state and np.shape(state["graph"]) != (slots,):
+            raise InvalidSolutionError(
+                f"the state has {np.size(state['graph'])} slots; these environments have {slots}"
+            )
+        layout: dict[str, tuple[tuple[int, ...], Any]] = {
+            "graph": ((slots,), np.int64),
+            "decisions": (np.shape(state["decisions"]) if "decisions" in state else (0,), np.int64),
+            "decision_ptr": ((slots + 1,), np.int64),
+            "illegal_actions": ((slots,), np.int64),
+            "over": ((slots,), np.bool_),
+            "generators": ((slots, GENERATOR_WORDS), np.uint64),
+        }
+        given = {}
+        for key, (shape, dtype) in layout.items():
+            if key not in state or np.shape(state[key]) != shape or np.asarray(state[key]).dtype != dtype:
+                found = (
+                    f"{np.asarray(state[key]).dtype} {np.shape(state[key])}" if key in state else "missing"
+                )
+                raise InvalidSolutionError(
+                    f"{key!r} of the state is {found}; these {slots} environments need {np.dtype(dtype)} {shape}"
+                )
+            given[key] = np.array(state[key], order="C")
+        graphs, taken = len(self._episode_steps), np.diff(given["decision_ptr"])
+        if (given["graph"] < 0).any() or (given["graph"] >= graphs).any():
+            raise InvalidSolutionError(
+                f"the state is about graphs {given['graph'].tolist()}; these environments have 0 to {graphs - 1}"
+            )
+        steps = self._episode_steps[given["graph"]]
+        if (
+            given["decision_ptr"][0] != 0
+            or given["decision_ptr"][-1] != given["decisions"].size
+            or ((taken < 0) | (taken > steps) | (given["over"] != (taken == steps))).any()
+        ):
+            raise InvalidSolutionError(
+                f"the state has {taken.tolist()} decisions of episodes; those of these environments have "
+                f"{steps.tolist()}"
+            )
+        return given
+
     def _rows(self) -> tuple[Int64, NDArray[np.int8], list[NDArray[Any]]]:
         """Arrays for the rows of all slots: illegal actions, mask, observation."""
         return (
@@ -422,107 +386,9 @@ class NativeVectorEnv(VectorEnv[Any, Any, Any]):
         graph = self.graph.astype(np.int32).reshape(-1, 1)
         return {"graph": graph, **dict(zip(self._keys, arrays, strict=True))}
 
-    # --- reading what a caller gives
-
-    def _read_actions(self, actions: Any) -> Int64:
-        """Actions of any kind as integers; -1, which is illegal, for what is none."""
-        given = actions if isinstance(actions, (list, tuple, np.ndarray)) else np.asarray(actions)
-        if np.ndim(given) == 0 if isinstance(given, np.ndarray) else False:
-            raise InvalidSolutionError(
-                f"one action {actions!r} given; expected one for each of {self.num_envs}"
-            )
-        if len(given) != self.num_envs:
-            raise InvalidSolutionError(
-                f"{len(given)} actions given; expected one for each of {self.num_envs}"
-            )
-        if isinstance(given, np.ndarray) and given.dtype.kind in "iu" and given.size == self.num_envs:
-            # What passes 2^63 - 1 becomes negative, which is illegal as well.
-            return np.ascontiguousarray(given.reshape(-1).astype(np.int64))
-        choices = [read_choice(action) for action in given]
-        return np.array([-1 if c is None or not 0 <= c < 2**63 else c for c in choices], np.int64)
-
-    def _read_seeds(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
-        if seed is None:
-            return [None] * self.num_envs
-        if isinstance(seed, (int, np.integer)):
-            return [int(seed) + slot for slot in range(self.num_envs)]
-        if len(seed) != self.num_envs:
-            raise InvalidSolutionError(f"{len(seed)} seeds given; expected one for each of {self.num_envs}")
-        return [None if s is None else int(s) for s in seed]
-
-    def _read_reset_mask(self, options: dict[str, Any]) -> Bool:
-        if "reset_mask" not in options:
-            return self._all
-        mask = options["reset_mask"]
-        if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (self.num_envs,):
-            raise InvalidSolutionError(
-                f"options['reset_mask'] is {mask!r}; expected a bool array of {self.num_envs}"
-            )
-        if not mask.any():
-            raise InvalidSolutionError("options['reset_mask'] names no slot; set at least one")
-        return mask
-
-
-def read_autoreset_mode(given: str | AutoresetMode) -> AutoresetMode:
-    """Gymnasium's mode of that name.
-
-    Raises:
-        UnknownIdError: There is none.
-    """
-    if isinstance(given, AutoresetMode):
-        return given
-    return AutoresetMode(one_of("autoreset mode", given, AUTORESET_MODES))
-
-
-def refuse_what_is_not_native(name: str, given: str | None, *only_single: str | None) -> None:
-    """Refuses a choice that only single environments have.
-
-    Raises:
-        InvalidProblemError: It is one of those.
-    """
-    if given is not None and given in only_single:
-        raise InvalidProblemError(
-            f"{name}={given!r} is not for native batches; use gymnasium.make_vec(..., "
-            "vectorization_mode='sync')"
-        )
-
-
-def each(given: Any) -> list[Any]:
-    """The members of a list or tuple; anything else, ``None`` too, counts as the only one.
-
-    Raises:
-        InvalidProblemError: The sequence is empty.
-    """
-    if not isinstance(given, (list, tuple)):
-        return [given]
-    if not given:
-        raise InvalidProblemError("an empty sequence of graphs or problems; give at least one")
-    return list(given)
-
 
 def _row(observation: Any, slot: int) -> Any:
     """A copy of one slot's observation."""
     if isinstance(observation, dict):
         return {key: array[slot].copy() for key, array in observation.items()}
     return observation[slot].copy()
-
-
-def _words_of(generator: np.random.Generator) -> list[int]:
-    """A PCG64 generator in words of 64 bits."""
-    state = generator.bit_generator.state
-    low = 2**64 - 1
-    words = [part for name in ("state", "inc") for part in divmod(state["state"][name], low + 1)]
-    return [*words, state["has_uint32"], state["uinteger"]]
-
-
-def _generator_of(words: NDArray[np.uint64]) -> np.random.Generator:
-    """The generator that :func:`_words_of` gave."""
-    state_high, state_low, inc_high, inc_low, has_half, half = words.tolist()
-    bits = np.random.PCG64()
-    bits.state = {
-        "bit_generator": "PCG64",
-        "state": {"state": state_high << 64 | state_low, "inc": inc_high << 64 | inc_low},
-        "has_uint32": has_half,
-        "uinteger": half,
-    }
-    return np.random.Generator(bits)

@@ -18,7 +18,8 @@ from ...problems import Objective, Placement, PlacementProblem
 from ..arguments import one_of, positive_integer
 from ..observers import dict_nbytes, warn_of_large_rollouts
 from ..padding import stacked
-from ..vector import NativeVectorEnv, each, refuse_what_is_not_native
+from ..vector import NativeVectorEnv
+from ..vector_arguments import each, refuse_what_is_not_native
 from .arguments import MODES, REWARDS, read_groups, read_observation, read_priority, read_problem
 from .ending import final_info
 from .observation import changing_spaces, node_space, padded_graph
@@ -118,7 +119,7 @@ class GraphPlacementVectorEnv(NativeVectorEnv):
         super().__init__(
             num_envs,
             self._batch,
-            len(problems),
+            [tables.total_steps for tables in self._tables],
             space,
             spaces.Discrete(devices),
             observation_keys=keys,

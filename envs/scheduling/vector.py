@@ -16,7 +16,8 @@ from ...problems import Order, SchedulingProblem
 from ..arguments import one_of, positive_integer
 from ..observers import dict_nbytes, warn_of_large_rollouts
 from ..padding import PaddedGraph, stacked
-from ..vector import NativeVectorEnv, each, refuse_what_is_not_native
+from ..vector import NativeVectorEnv
+from ..vector_arguments import each, refuse_what_is_not_native
 from .arguments import ACTIONS, REWARDS, read_observation, read_problem, read_slots
 from .ending import final_info, return_of
 from .observation import Tables, changing_spaces, node_space, padded_graph
@@ -101,7 +102,7 @@ class OpSchedulingVectorEnv(NativeVectorEnv):
         super().__init__(
             num_envs,
             core,
-            len(problems),
+            [tables.num_nodes for tables in self._tables],
             space,
             spaces.Discrete(self.num_slots or most_nodes),
             observation_keys=keys,
