@@ -12,10 +12,11 @@ from ..errors import OpgymError, UnknownIdError, unknown_id
 from ..problems import PlacementProblem
 from .solver import Solver
 
-#: Families of solvers: rules that need no search; those that prove what they claim, and may take long.
-HEURISTICS, EXACT = "heuristics", "exact"
-#: Modules that register our own solvers when they are imported.
-_FAMILIES = (HEURISTICS, EXACT, "search")
+#: Families of solvers: rules that need no search; those that prove what they claim, and may take long; those that can
+#: be trained, and learn on the problem they are given if they are not.
+HEURISTICS, EXACT, LEARNED = "heuristics", "exact", "learned"
+#: Modules that register our own solvers when they are imported, and the family of each.
+_FAMILIES = {"heuristics": HEURISTICS, "exact": EXACT, "search": "search", "sb3": LEARNED}
 ENTRY_POINT_GROUP = "opgym.solvers"
 
 AnySolver = Solver[Any, Any]
@@ -41,8 +42,8 @@ def register(solver: _T) -> _T:
 
 @cache
 def _load_all() -> None:
-    for family in _FAMILIES:
-        import_module(f".{family}", __package__)
+    for module in _FAMILIES:
+        import_module(f".{module}", __package__)
     for entry in entry_points(group=ENTRY_POINT_GROUP):
         solver = entry.load()
         if not (isinstance(solver, type) and issubclass(solver, Solver)):
@@ -54,18 +55,19 @@ def names(problem_type: type[Any] = PlacementProblem) -> list[str]:
     """Names of the solvers of one type of problem: cheap ones first, those of other packages last."""
     _load_all()
     found = [name for name, solver in _registry.items() if issubclass(problem_type, solver.problem_types)]
-    order = [*_FAMILIES, ""]  # who imported which family first must not change the order of tables
+    order = [*_FAMILIES.values(), ""]  # who imported which family first must not change the order of tables
     return sorted(found, key=lambda name: order.index(family(name)))
 
 
 def family(name: str) -> str:
-    """Where a solver belongs: ``"heuristics"``, ``"exact"`` or ``"search"``; ``""`` for one of another package.
+    """Where a solver belongs: ``"heuristics"``, ``"exact"``, ``"search"`` or ``"learned"``; ``""`` for one of another
+    package.
 
     Raises:
         UnknownIdError: With the nearest names.
     """
     module = solver_class(name).__module__
-    return next((f for f in _FAMILIES if module.startswith(f"{__package__}.{f}.")), "")
+    return next((f for m, f in _FAMILIES.items() if module.startswith(f"{__package__}.{m}.")), "")
 
 
 def solver_class(name: str) -> type[AnySolver]:

@@ -11,7 +11,7 @@ import onnx.helper as oh
 import pytest
 
 from opgym import agents
-from opgym.agents.registry import EXACT, family
+from opgym.agents.registry import EXACT, LEARNED, family
 from opgym.cli.solving import DEFAULT_SECONDS, EXACT_SECONDS, budget_of
 from opgym.datasets import load
 from opgym.graphs import GraphBuilder, save
@@ -50,13 +50,17 @@ def wide(tmp_path: Path) -> Path:
     return path
 
 
-def test_every_solver_but_the_exact_ones_is_a_row_and_the_best_comes_first(rows: Callable[..., Any]) -> None:
+def test_every_solver_but_exact_and_learned_ones_is_a_row_and_the_best_comes_first(
+    rows: Callable[..., Any],
+) -> None:
     found = rows("schedule", GRAPH, *FEW)
     problem = SchedulingProblem(load(GRAPH))
     expected = {
         name
         for name in agents.names(SchedulingProblem)
-        if family(name) != EXACT and name != "idrs" and agents.make(name).skip_reason(problem) is None
+        if family(name) not in (EXACT, LEARNED)
+        and name != "idrs"
+        and agents.make(name).skip_reason(problem) is None
     }
     assert {row["solver"] for row in found} == expected
     assert {"program-order", "best-of-three", "beam", "order-search", "order-annealing"} <= expected

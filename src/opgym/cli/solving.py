@@ -46,17 +46,19 @@ class Solved:
 
 
 def chosen_solvers(given: Sequence[str] | None, known: Sequence[str], *, exact: bool) -> list[str]:
-    """The solvers that a command runs, each once: those given, or all but controls and those that prove.
+    """The solvers that a command runs, each once: those given, or all but controls, learners and those that prove.
 
     With ``exact`` those that prove run, too.
 
     Raises:
         UnknownIdError: A given name is neither a solver nor stored settings.
     """
+    from ..agents import is_learner
     from ..conf import make_agent
 
     solvers = {name: make_agent(name) for name in given or known}
-    chosen = [*solvers] if given else [name for name, s in solvers.items() if not (s.proves or s.control)]
+    unasked = [name for name, s in solvers.items() if not (s.proves or s.control or is_learner(s))]
+    chosen = [*solvers] if given else unasked
     if exact:
         chosen += [name for name in known if make_agent(name).proves]
     return list(dict.fromkeys(chosen))
