@@ -69,38 +69,38 @@ int32_t PartialOrder::best(int32_t count, int32_t* chosen) const {
         for (int32_t i = 0; i < ready; ++i) chosen[i] = by_rank_[i].node;
         return ready;
     }
-    const int32_t openers = std::min<int32_t>((count - 1) / 2, static_cast<int32_t>(openers_.size()));
-    auto is_chosen_opener = [&](const RankedNodes::Entry& e) {
-        return openers > 0 && nodes_[e.node].unlocks > 0 && !openers_[openers - 1].before(e);
-    };
-    // Those of lowest index, by rank.
+    // The best openers, and those of lowest index, both by rank; behind each, one that is never met.
+    const int32_t num_openers = std::min<int32_t>((count - 1) / 2, static_cast<int32_t>(openers_.size()));
     const int32_t num_first = (count + 2) / 4;
-    thread_local std::vector<RankedNodes::Entry> first;
+    constexpr RankedNodes::Entry kNever{0, -1};
+    thread_local std::vector<RankedNodes::Entry> openers, first;
+    openers.clear();
     first.clear();
+    for (int32_t i = 0; i < num_openers; ++i) openers.push_back(openers_[i]);
     ready_.each([&](int32_t node) {
         if (static_cast<int32_t>(first.size()) == num_first) return false;
         const RankedNodes::Entry e = entry(node);
-        if (!is_chosen_opener(e)) first.push_back(e);
+        const bool is_chosen = num_openers > 0 && nodes_[node].unlocks > 0 && !openers.back().before(e);
+        if (!is_chosen) first.push_back(e);
         return true;
     });
     std::sort(first.begin(), first.end(), [](const auto& a, const auto& b) { return a.before(b); });
+    openers.push_back(kNever);
+    first.push_back(kNever);
 
     // By rank, what is met is an opener, one of the first, or one of the others, as long as there is room for those.
-    int32_t others = count - openers - num_first, next_opener = 0, next_first = 0, size = 0;
-    for (int32_t rank = 0; others > 0; ++rank) {
-        const int32_t node = by_rank_[rank].node;
-        if (next_opener < openers && openers_[next_opener].node == node)
-            ++next_opener;
-        else if (next_first < num_first && first[next_first].node == node)
-            ++next_first;
-        else
-            --others;
-        chosen[size++] = node;
+    int32_t others = count - num_openers - num_first, size = 0;
+    const RankedNodes::Entry *opener = openers.data(), *low = first.data();
+    for (; others > 0; ++size) {
+        const int32_t node = chosen[size] = by_rank_[size].node;
+        const bool is_opener = opener->node == node, is_first = low->node == node;
+        opener += is_opener;
+        low += is_first;
+        others -= !(is_opener | is_first);
     }
-    while (next_opener < openers || next_first < num_first) {
-        const bool opener = next_first == num_first ||
-                            (next_opener < openers && openers_[next_opener].before(first[next_first]));
-        chosen[size++] = opener ? openers_[next_opener++].node : first[next_first++].node;
+    while (size < count) {
+        const bool is_opener = low->node < 0 || (opener->node >= 0 && opener->before(*low));
+        chosen[size++] = is_opener ? (opener++)->node : (low++)->node;
     }
     return size;
 }

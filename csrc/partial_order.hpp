@@ -11,7 +11,7 @@
 
 namespace opgym {
 
-// Nodes by rank: by net bytes freed, most first, then by index.
+// Nodes by rank: by net bytes freed, most first, then by index. The best stand at the end, where most come and go.
 class RankedNodes {
    public:
     struct Entry {
@@ -24,30 +24,28 @@ class RankedNodes {
     };
 
     size_t size() const { return entries_.size(); }
-    const Entry& operator[](size_t rank) const { return entries_[rank]; }
-    const Entry& back() const { return entries_.back(); }
-    void clear() { entries_.clear(); }
-    void insert(const Entry& entry) { entries_.insert(entries_.begin() + place(entry, entries_.size()), entry); }
-    void erase(const Entry& entry) { entries_.erase(entries_.begin() + place(entry, entries_.size())); }
+    const Entry& operator[](size_t rank) const { return entries_[entries_.size() - 1 - rank]; }
+    const Entry& last() const { return entries_.front(); }
+    void insert(const Entry& entry) { entries_.insert(entries_.begin() + place(entry, 0), entry); }
+    void erase(const Entry& entry) { entries_.erase(entries_.begin() + place(entry, 0)); }
     // Moves an entry to what it is with more bytes.
     void raise(const Entry& entry, int64_t net_bytes) {
         const Entry raised{net_bytes, entry.node};
-        const size_t from = place(entry, entries_.size()), to = place(raised, from);
-        std::copy_backward(entries_.begin() + to, entries_.begin() + from, entries_.begin() + from + 1);
+        const size_t from = place(entry, 0), to = place(raised, from + 1) - 1;
+        std::copy(entries_.begin() + from + 1, entries_.begin() + to + 1, entries_.begin() + from);
         entries_[to] = raised;
     }
 
    private:
-    // How many of the first `size` entries stand before one.
-    size_t place(const Entry& entry, size_t size) const {
-        const Entry* begin = entries_.data();
+    // Where the entries that come after one in rank end, all those before `begin` among them.
+    size_t place(const Entry& entry, size_t begin) const {
+        size_t size = entries_.size() - begin;
         while (size > 0) {
-            const size_t half = size / 2;
-            const bool right = begin[half].before(entry);
-            begin = right ? begin + half + 1 : begin;
-            size = right ? size - half - 1 : half;
+            const size_t half = (size + 1) / 2;
+            begin += half & -static_cast<size_t>(entry.before(entries_[begin + half - 1]));
+            size -= half;
         }
-        return begin - entries_.data();
+        return begin;
     }
 
     std::vector<Entry> entries_;

@@ -44,19 +44,19 @@ class SchedulingView {
     void write_globals(const PartialOrder& partial, int32_t shown, float* out) const;
 
    private:
-    // What is shown of figures of nodes from the first to the last of some in order of rank.
-    struct Shown {
-        double per_byte, per_largest, per_read, per_child, per_node;
+    // What the changing fields are made with, for nodes between two net sizes.
+    struct Factors {
+        double scale[kChangingFields];
         int64_t live_minus_peak;
         int32_t step;
     };
-    Shown shown_between(const PartialOrder& partial, int64_t most_net_bytes, int64_t least_net_bytes) const;
-    static void write_changing(const PartialOrder& partial, const Shown& shown, int32_t node, float* out);
+    Factors factors(const PartialOrder& partial, int64_t most_net_bytes, int64_t least_net_bytes) const;
+    static void write_changing(const PartialOrder& partial, const Factors& factors, int32_t node, float* out);
 
     PartialOrder start_;
     std::vector<float> fixed_;
     SchedulingScales scales_;
-    double log_nodes_;
+    std::vector<float> log_share_;  // of so many nodes, [nodes + 1]
     int32_t num_slots_;
 };
 
