@@ -86,7 +86,7 @@ void PlacementTables::check() const {
     require(all_at_least<int32_t>(tensor_readers, 1), "a tensor has no reader");
 }
 
-// All blocks on their slowest device and every tensor sent to every device over the slowest link, one after the other.
+// All blocks on their slowest device and every possible transfer over the slowest link, one after the other.
 void PlacementTables::check_times() const {
     __int128 total = 0;
     for (int32_t g = 0; g < num_groups; ++g) {
@@ -95,7 +95,7 @@ void PlacementTables::check_times() const {
     }
     for (int32_t t = 0; t < num_tensors; ++t) {
         const auto row = duration_ns.begin() + static_cast<ptrdiff_t>(tensor_duration[t]) * num_link_kinds;
-        total += static_cast<__int128>(*std::max_element(row, row + num_link_kinds)) * num_devices;
+        total += static_cast<__int128>(*std::max_element(row, row + num_link_kinds)) * std::min(tensor_readers[t], num_devices - 1);
     }
     require(all_at_least<int64_t>(cost_ns, 0) && all_at_least<int64_t>(duration_ns, 0) && total <= std::numeric_limits<int64_t>::max(),
             "times are negative, or all of them together could pass 2^63 - 1 ns");

@@ -8,6 +8,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from opgym.envs.vector import NativeVectorEnv
+from opgym.outcome import Outcome
 
 STATIC = ("nodes", "node_mask", "edges", "edge_features", "edge_mask")
 
@@ -43,6 +44,7 @@ class Twins:
         self.sync = SyncVectorEnv([lambda env=env: env for env in singles], autoreset_mode=self.mode)
         assert native.metadata["autoreset_mode"] is self.mode
         self.illegal = self.ends = 0
+        self.outcomes: list[Outcome] = []
 
     def reset(self, **options: Any) -> None:
         native, sync = self.native.reset(**deepcopy(options)), self.sync.reset(**deepcopy(options))
@@ -59,6 +61,8 @@ class Twins:
         expect_equal(self.native.action_masks(), np.array(self.sync.call("action_masks")), "action_masks")
         self.illegal += int(sync[4]["illegal_actions"].sum())
         self.ends += int(sync[2].sum())
+        ends = sync[4].get("final_info", sync[4]).get("outcome", [])
+        self.outcomes += [outcome for outcome in ends if outcome is not None]
         if self.mode is AutoresetMode.DISABLED and sync[2].any():
             self.reset(
                 options={"reset_mask": sync[2].copy()}
@@ -82,3 +86,10 @@ class Twins:
             return observation
         changing = {key: value for key, value in observation.items() if key not in STATIC}
         return changing | {"graph": graph.astype(np.int32)}
+
+
+def expect_same_steps(ours: Sequence[Any], theirs: Sequence[Any]) -> None:
+    """What several calls of reset or step returned."""
+    for i, (one, other) in enumerate(zip(ours, theirs, strict=True)):
+        for j, (a, b) in enumerate(zip(one, other, strict=True)):
+            expect_equal(a, b, f"part {j} of step {i}")
