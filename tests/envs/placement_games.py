@@ -57,6 +57,23 @@ def labels(draw: st.DrawFn, graph: Graph) -> np.ndarray:
     return label
 
 
+@st.composite
+def refinements(draw: st.DrawFn) -> tuple[GraphPlacementEnv, int]:
+    """A single environment whose episodes have one or two passes, and a seed for actions."""
+    problem = draw(problems())[0]
+    rule = draw(st.sampled_from(["op", "metis:3", "labels"]))
+    groups = draw(labels(problem.graph)) if rule == "labels" else rule
+    options: dict[str, Any] = draw(
+        st.sampled_from([{}, {"mode": "refine", "steps": 17}, {"mode": "refine", "initial": "random"}])
+    )
+    try:
+        env = GraphPlacementEnv(problem=problem, groups=groups, **options)
+    except InvalidProblemError as error:
+        assume("has no device that may run all" not in str(error))
+        raise
+    return env, draw(st.integers(0, 2**32))
+
+
 def native_batch(slots: int, **options: Any) -> GraphPlacementVectorEnv:
     """A batch; the example is thrown away where ops of a group meet that rule out all devices."""
     try:

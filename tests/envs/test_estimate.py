@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import assume, given, settings
 
 from opgym.datasets import example
 from opgym.envs import GraphPlacementEnv
@@ -12,6 +13,7 @@ from opgym.graphs import Graph, GraphBuilder
 
 from .instances import mixed_support, play, random_graph, table_cluster, table_costs
 from .naive_estimate import NaiveEstimate
+from .placement_games import refinements
 
 FIELD = {field.name: i for i, field in enumerate(DEVICE_FIELDS)}
 CLUSTERS = ("1xP100", "2xP100", "3xP100:send", "3xP100:link", "1xCPU+2xP100@nvlink", "2xP100@free")
@@ -52,6 +54,33 @@ def test_estimate_equals_the_naive_one(cluster: str, grouping: str) -> None:
             assert estimate.free_ns == naive.free
             assert estimate.finish_ns == max(naive.free)
             assert estimate.live_bytes == [naive.live_bytes(d) for d in range(len(env.problem.cluster))]
+
+
+@settings(max_examples=60, deadline=None)
+@given(refinements())
+def test_device_fields_equal_naive_ones(game: tuple[GraphPlacementEnv, int]) -> None:
+    """Of any problem, in both games about one group, bit by bit."""
+    env, seed = game
+    rng, devices = np.random.default_rng(seed), len(env.problem.cluster)
+    total_ns = env.problem.cost_ns.sum(axis=0)
+    able = env.problem.allowed.all(axis=0)
+    assume(able.any())  # else the reference is mixed, which has a test of its own
+    reference_ns = max(int(total_ns[able].min()), 1)
+    low, high = (np.array([getattr(f, name) for f in DEVICE_FIELDS]) for name in ("low", "high"))
+    observation, _ = env.reset(seed=seed)
+    over, step = False, 0
+    while not over:
+        group = step % env.num_groups
+        if group == 0:
+            naive = NaiveEstimate(env.problem, env.groups)
+        placed = env.fork().device.tolist()
+        # The mean block is that of the environment: reference_ns / groups.
+        fields = naive.device_fields(group, placed, reference_ns, reference_ns / env.num_groups)
+        expected = np.clip(fields, low, high).astype(np.float32)
+        assert observation[: devices * len(DEVICE_FIELDS)].tobytes() == expected.tobytes(), (step, fields)
+        observation, _, over, _, _ = env.step(rng.integers(-1, devices))
+        naive.append(group, int(env.fork().device[group]))
+        step += 1
 
 
 def linear_policy(env: GraphPlacementEnv, feature: str) -> Any:
