@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from . import truth_runs
+from . import learner_runs, truth_runs
 from .console import complain, new_table, note, print_json, show
 from .problem import JsonOption
 from .progress import counting_bar
@@ -73,7 +73,7 @@ def headroom(
     with counting_bar("graphs") as progress:
         document = run(settings, known, out / "rows.jsonl", workers or cores(), progress)
     known.save(out / "best_known.json" if best_known is None else best_known)
-    write_text(out / "headroom.json", _json(document))
+    write_text(out / "headroom.json", as_json_text(document))
     if as_json:
         print_json(document)
         return
@@ -167,7 +167,7 @@ def tuning(
     require_folder(out, "--out")
     with counting_bar("graphs") as progress:
         document = run(rows_path=out / "rows.jsonl", workers=workers or cores(), progress=progress)
-    write_text(out / "tuning.json", _json(document))
+    write_text(out / "tuning.json", as_json_text(document))
     write_text(out / "brkga-tuned.yaml", as_yaml(document, "opgym reproduce tuning"))
     if as_json:
         print_json(document)
@@ -315,6 +315,7 @@ def regal_cap(
 
 
 for _name, _command in (
+    ("learner-tuning", learner_runs.learner_tuning),
     ("memory-truth", truth_runs.memory_truth),
     ("step-time-truth", truth_runs.step_time_truth),
     ("ranking-robustness", truth_runs.ranking_robustness),
@@ -341,7 +342,7 @@ def _numbers(text: str, option: str) -> tuple[int, ...]:
     return tuple(map(int, parts))
 
 
-def _json(document: Any) -> str:
+def as_json_text(document: Any) -> str:
     import json
 
     from .console import finite
