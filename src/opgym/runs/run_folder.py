@@ -55,21 +55,17 @@ def require_fresh(folder: Path) -> None:
 
 
 @contextmanager
-def locked(folder: Path, patience_s: float = PATIENCE_S) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[None]:
     """Makes the folder, and keeps other processes out of it until the block, or this process, ends.
 
-    Args:
-        folder: Of a run.
-        patience_s: Seconds to wait for another process.
-
     Raises:
-        RunInUseError: Another process works in it.
+        RunInUseError: Another process works in it, and has not ended within :data:`PATIENCE_S`.
         OSError: The folder cannot be made or written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
-        deadline = time.monotonic() + patience_s
+        deadline = time.monotonic() + PATIENCE_S
         while not _try_lock(lock):
             if time.monotonic() >= deadline:
                 owner = os.pread(lock, 100, 0).decode(errors="replace").strip() or "another process"

@@ -50,6 +50,12 @@ class TrainApplication(Application[TrainConfig]):
 
         return train(settings, folder).to_json()
 
+    def result(self, folder: Path) -> dict[str, Any]:
+        """The result of a finished training."""
+        from .training import TrainResult
+
+        return TrainResult.load(folder).to_json()
+
     def in_sweep(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Many jobs at once draw no progress bars."""
         loggers = {name: options for name, options in settings["logger"].items() if name != "console"}

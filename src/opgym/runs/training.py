@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import random
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
@@ -57,7 +58,7 @@ class TrainResult:
             evaluations.
         agent: The learner.
         environment: Id of the environment.
-        steps: Steps of the environment.
+        steps: Of the environment, that it learned from.
         seed: Of all randomness.
         seconds: Of the process that finished the run.
     """
@@ -200,15 +201,13 @@ def require_applies(learner: Learner[Any, Any], problems: Sequence[NamedProblem]
 
 
 def seed_everything(seed: int, threads: int) -> None:
-    """Seeds what draws numbers without being told a seed, and limits the threads of PyTorch, where it is installed."""
+    """Seeds what draws numbers without being told a seed; of PyTorch, too, where something has loaded it."""
     random.seed(seed)
     np.random.seed(seed % 2**32)  # noqa: NPY002 - of libraries that still use it
-    try:
-        import torch
-    except ImportError:
-        return
-    torch.manual_seed(seed)
-    torch.set_num_threads(threads)
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.manual_seed(seed)
+        torch.set_num_threads(threads)
 
 
 def _train(
@@ -246,14 +245,19 @@ def _train(
             monitor=monitor,
         )
         write_folder(folder / AGENT, trained.save)
-        result = _result(config, trained, problems, time.monotonic() - started)
+        steps = store.resumed_from or config.trainer.steps  # a learner takes its last rollout to the end
+        result = _result(config, trained, problems, steps, time.monotonic() - started)
         tracker.summary({key: value for key, value in result.to_json().items() if key != "problems"})
     write_result(folder, result.to_json())
     return result
 
 
 def _result(
-    config: TrainConfig, trained: Learner[Any, Any], problems: Sequence[NamedProblem], seconds: float
+    config: TrainConfig,
+    trained: Learner[Any, Any],
+    problems: Sequence[NamedProblem],
+    steps: int,
+    seconds: float,
 ) -> TrainResult:
     """Evaluates the trained agent on every problem, each with a seed of its own."""
     rows: list[dict[str, Any]] = []
@@ -283,7 +287,7 @@ def _result(
     return TrainResult(
         value=whole["value"], unit=whole["unit"], verdict=whole["verdict"], reference=whole["reference"],
         ratio_to_reference=whole["ratio_to_reference"], score=score, problems=rows, agent=trained.name,
-        environment=config.env.id, steps=config.trainer.steps, seed=config.seed, seconds=seconds,
+        environment=config.env.id, steps=steps, seed=config.seed, seconds=seconds,
     )  # fmt: skip
 
 

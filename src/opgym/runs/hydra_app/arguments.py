@@ -48,8 +48,10 @@ def readable(override: str) -> str:
     parser = OverridesParser.create()
     key, equals, value = override.partition("=")
     candidates = [override]
-    if equals and not any(mark in value for mark in _QUOTES + _BRACKETS):
-        candidates.append(f"{key}=" + ",".join(f'"{part}"' for part in value.split(",")))
+    inner = value[1:-1] if value.startswith("[") and value.endswith("]") else value
+    if equals and not any(mark in inner for mark in _QUOTES + _BRACKETS):
+        quoted = ",".join(map(_quoted, inner.split(",")))
+        candidates.append(f"{key}={quoted if inner is value else f'[{quoted}]'}")
     reason = ""
     for candidate in candidates:
         try:
@@ -64,6 +66,18 @@ def readable(override: str) -> str:
         f"{override!r} cannot be read ({reason}); quote the value for Hydra and the whole for the shell, "
         f"e.g. '{key}=\"...\"'"
     )
+
+
+def _quoted(value: str) -> str:
+    """A value as Hydra can read it, in quotes where it needs some."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    try:
+        OverridesParser.create().parse_override(f"key={value}")
+    except HydraException:
+        return f'"{value}"'
+    return value
 
 
 def refuse_targets(override: str) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
+import secrets
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -93,9 +95,20 @@ class RayLauncher(SweepLauncher):
 
 
 def _start(ray: Any, address: str | None, num_cpus: int | None) -> None:
-    import logging
+    """Connects to a cluster, or starts a Ray of this machine that nobody else can reach.
 
-    local: dict[str, Any] = {"num_cpus": num_cpus, "include_dashboard": False} if address is None else {}
+    Raises:
+        ExecutionFailedError: It does not start.
+    """
+    local: dict[str, Any] = {}
+    if address is None:
+        # A secret of its own, for this sweep alone, and not in a file of the home folder.
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+        # Jobs are what the machine is there for: without this every other process goes first.
+        os.environ.setdefault("RAY_worker_niceness", "0")
+        local = {"num_cpus": num_cpus, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+    # Ray says through its logger that it asks for the token.
+    logging.getLogger("ray").setLevel(logging.ERROR)
     try:
         ray.init(
             address=address or "local",
