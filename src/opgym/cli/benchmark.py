@@ -98,6 +98,50 @@ def search(as_json: JsonOption = False) -> None:
     show(grid)
 
 
+@benchmark_app.command("envs")
+def envs(as_json: JsonOption = False) -> None:
+    """Measure the environments: single ones, Gymnasium's batches of them, native batches (under 100 s).
+
+    Example:
+
+    ```sh
+    opgym benchmark envs --json
+    ```
+
+    Steps per second of CPU time of one thread, the best of several turns, on a graph of 1,000 ops; all play the same
+    legal actions, drawn beforehand, and ends and resets count. A native batch is compared with Gymnasium's
+    SyncVectorEnv of as many single environments; 1 env: the single one, through `gymnasium.make` without its passive
+    checker.
+
+    --json prints a list of {env, observation, num_envs, ops, steps_per_second, ratio_to_sync}, with
+    SyncVectorEnv's steps per second, the bars that the design sets and whether they hold; a ratio is null for
+    the single environment.
+    """
+    from ..benchmark.envs import run
+
+    with _status() as measuring:
+        rows = run(measuring)
+    if as_json:
+        print_json(rows)
+        return
+    numbers = ("envs", "ops", "steps/s", "bar", "sync's", "x sync", "bar ", "held")
+    grid = new_table({"env": "left", "observation": "left"} | dict.fromkeys(numbers, "right"))
+    for row in rows:
+        grid.add_row(
+            row["env"],
+            row["observation"],
+            str(row["num_envs"]),
+            f"{row['ops']:,}",
+            _count(row["steps_per_second"]),
+            _count(row["bar_steps_per_second"]),
+            _count(row["sync_steps_per_second"]),
+            _number(row["ratio_to_sync"]),
+            _number(row["bar_ratio"]),
+            _held(row["within_bar"]),
+        )
+    show(grid)
+
+
 @contextmanager
 def _status() -> Iterator[Callable[[str], None] | None]:
     """A line on stderr that says what is measured; ``None`` where nobody would see it."""
@@ -110,6 +154,10 @@ def _status() -> Iterator[Callable[[str], None] | None]:
 
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
+
+
+def _count(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f}"
 
 
 def _held(within_bar: bool | None) -> str:
