@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from gymnasium import spaces
 from numpy.typing import NDArray
@@ -55,8 +56,7 @@ class GraphExtractor(BaseFeaturesExtractor, ABC):
         super().__init__(observation_space, self._num_features(observation_space, width))
         self._static_in_observation = in_observation
         for key, array in (static or {}).items():
-            tensor = torch.as_tensor(array).clone()
-            self.register_buffer(f"static_{key}", tensor, persistent=False)
+            self.register_buffer(f"static_{key}", torch.from_numpy(np.array(array)), persistent=False)
         parts = observation_space.spaces if static is None else {k: static[k] for k in STATIC_KEYS}
         node_fields, edge_fields = (parts[key].shape[-1] for key in ("nodes", "edge_features"))  # type: ignore[index]
         self.network = GraphNetwork(

@@ -63,6 +63,8 @@ def stepped_apart(kind: str, seeds: list[int]) -> tuple[Any, dict[str, Any], dic
     envs = [make(kind, seed, pad_to=pad) for seed in seeds]
     seen = [observations(env) for env in envs]
     static = {key: np.stack([s[0][key] for s in seen]) for key in STATIC_KEYS}
+    for array in static.values():
+        array.flags.writeable = False  # as those of the native batches are
     changing = [
         {**{k: v for k, v in o.items() if k not in STATIC_KEYS}, "graph": np.array([g], np.int32)}
         for g, s in enumerate(seen)
@@ -126,6 +128,7 @@ def test_the_numbering_of_nodes_and_edges_changes_nothing(kind: str) -> None:
     torch.testing.assert_close(network(other), network(seen))
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("kind", ENVIRONMENTS)
 def test_both_forms_give_equal_features(kind: str) -> None:
     (whole_space, space), (whole, changing), static = stepped_apart(kind, [0, 1, 2])
