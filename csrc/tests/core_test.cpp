@@ -15,6 +15,7 @@
 #include "../wide_simulator.hpp"
 #include "key_search_case.hpp"
 #include "order_program_case.hpp"
+#include "placement_case.hpp"
 #include "random_case.hpp"
 
 namespace opgym::testing {
@@ -239,6 +240,14 @@ void check_key_searches(uint64_t seed) {
     }
 }
 
+void check_placement_batches(uint64_t seed) {
+    for (uint64_t graph = 0; graph < 4; ++graph) {
+        const std::string wrong = wrong_with_placement_batches(4 * seed + graph);
+        expect(wrong.empty(), wrong.c_str(), 4 * seed + graph);
+    }
+    expect(divides_exactly(seed), "quotients are rounded correctly", seed);
+}
+
 }  // namespace
 }  // namespace opgym::testing
 
@@ -254,6 +263,7 @@ int main(int argc, char** argv) {
         check_rankers(seed);
         check_order_program(seed);
         check_key_searches(seed);
+        check_placement_batches(seed);
     }
     for (Channel channel : {Channel::port, Channel::send, Channel::link, Channel::free}) {
         for (int devices : {1, 2, 4, 8}) {
