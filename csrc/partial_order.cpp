@@ -19,7 +19,7 @@ PartialOrder::PartialOrder(std::shared_ptr<const SchedulingLayout> layout)
     }
 }
 
-void PartialOrder::run(int32_t node) {
+void PartialOrder::run(int32_t node, size_t rank) {
     const SchedulingLayout& layout = *layout_;
     const NodeRecord& record = nodes_[node];
     const int64_t used = live_bytes_ + record.needed_bytes;
@@ -28,7 +28,7 @@ void PartialOrder::run(int32_t node) {
     order_.push_back(node);
     status_[node] = kDone;
     ready_.remove(node);
-    by_rank_.erase(entry(node));
+    by_rank_.erase(entry(node), rank);
     if (record.unlocks > 0) openers_.erase(entry(node));
     live_bytes_ -= record.net_bytes;
 
@@ -69,38 +69,34 @@ int32_t PartialOrder::best(int32_t count, int32_t* chosen) const {
         for (int32_t i = 0; i < ready; ++i) chosen[i] = by_rank_[i].node;
         return ready;
     }
-    // The best openers, and those of lowest index, both by rank; behind each, one that is never met.
+    // The best openers, and those of lowest index that are not among them, both by rank.
     const int32_t num_openers = std::min<int32_t>((count - 1) / 2, static_cast<int32_t>(openers_.size()));
     const int32_t num_first = (count + 2) / 4;
-    constexpr RankedNodes::Entry kNever{0, -1};
-    thread_local std::vector<RankedNodes::Entry> openers, first;
-    openers.clear();
+    thread_local std::vector<RankedNodes::Entry> first;
     first.clear();
-    for (int32_t i = 0; i < num_openers; ++i) openers.push_back(openers_[i]);
     ready_.each([&](int32_t node) {
         if (static_cast<int32_t>(first.size()) == num_first) return false;
         const RankedNodes::Entry e = entry(node);
-        const bool is_chosen = num_openers > 0 && nodes_[node].unlocks > 0 && !openers.back().before(e);
+        const bool is_chosen = num_openers > 0 && nodes_[node].unlocks > 0 && !openers_[num_openers - 1].before(e);
         if (!is_chosen) first.push_back(e);
         return true;
     });
     std::sort(first.begin(), first.end(), [](const auto& a, const auto& b) { return a.before(b); });
-    openers.push_back(kNever);
-    first.push_back(kNever);
 
     // By rank, what is met is an opener, one of the first, or one of the others, as long as there is room for those.
-    int32_t others = count - num_openers - num_first, size = 0;
-    const RankedNodes::Entry *opener = openers.data(), *low = first.data();
+    int32_t others = count - num_openers - num_first, next_opener = 0, next_first = 0, size = 0;
     for (; others > 0; ++size) {
         const int32_t node = chosen[size] = by_rank_[size].node;
-        const bool is_opener = opener->node == node, is_first = low->node == node;
-        opener += is_opener;
-        low += is_first;
+        const bool is_opener = next_opener < num_openers && openers_[next_opener].node == node;
+        const bool is_first = next_first < num_first && first[next_first].node == node;
+        next_opener += is_opener;
+        next_first += is_first;
         others -= !(is_opener | is_first);
     }
     while (size < count) {
-        const bool is_opener = low->node < 0 || (opener->node >= 0 && opener->before(*low));
-        chosen[size++] = is_opener ? (opener++)->node : (low++)->node;
+        const bool is_opener = next_first == num_first || (next_opener < num_openers &&
+                                                           openers_[next_opener].before(first[next_first]));
+        chosen[size++] = is_opener ? openers_[next_opener++].node : first[next_first++].node;
     }
     return size;
 }

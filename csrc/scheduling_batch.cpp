@@ -109,7 +109,7 @@ void SchedulingBatch::begin(Episode& episode, const SchedulingView& view) const 
 
 double SchedulingBatch::decide(Episode& episode, int64_t action) const {
     if (episode.partial.over()) throw std::invalid_argument("a step in an episode that is over");
-    episode.partial.run(read_node(episode, action));
+    episode.partial.run(read_node(episode, action), static_cast<size_t>(action));
     fill_slots(episode);
     const double before = std::exchange(episode.potential, episode.view->potential(episode.partial));
     if (!dense_) return 0;
