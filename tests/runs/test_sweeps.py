@@ -17,6 +17,11 @@ from .conftest import COMMAND, GUESS, HEARING, environment, metrics, process, re
 SWEEP = [*GUESS, "-m", "seed=0,1,2", "name=sweep"]
 LAUNCHERS = ("basic", "joblib")
 DEBUG = ["hydra/launcher=submitit", "hydra.launcher.executor=debug"]
+every_launcher = pytest.mark.parametrize(
+    "launcher",
+    [["hydra/launcher=basic"], ["hydra/launcher=joblib"], DEBUG],
+    ids=["basic", "joblib", "submitit"],
+)
 
 
 def _jobs(folder: Path):
@@ -47,7 +52,7 @@ def test_launchers_agree_to_the_byte(train, tmp_path):
     one, other = (tmp_path / launcher / "sweep" for launcher in LAUNCHERS)
     assert results(one) == results(other)
     assert metrics(one) == metrics(other)
-    assert [path.name for path in one.iterdir()].sort() == [path.name for path in other.iterdir()].sort()
+    assert sorted(path.name for path in one.iterdir()) == sorted(path.name for path in other.iterdir())
 
 
 def test_json_is_the_record_of_the_sweep(train, tmp_path):

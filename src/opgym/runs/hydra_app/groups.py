@@ -30,7 +30,7 @@ def _register_names() -> None:
     from ... import datasets
     from ...agents.registry import names
     from ...problems import PlacementProblem, SchedulingProblem
-    from . import launchers, optuna_sweeper
+    from . import grid_sweeper, launchers, optuna_sweeper
 
     store = ConfigStore.instance()
     # Files of conf/ come first where one has the same name.
@@ -39,7 +39,7 @@ def _register_names() -> None:
     for suite in datasets.suite_names():
         store.store(group="suite", name=suite, node={"name": suite}, provider=_PROVIDER)
     plugins = Plugins.instance()  # the first use finds installed plugins; ours replace those of the same name
-    for kind in (*launchers.PLUGINS, optuna_sweeper.PLUGIN):
+    for kind in (*launchers.PLUGINS, grid_sweeper.PLUGIN, optuna_sweeper.PLUGIN):
         plugins.register(kind.plugin)
         # Hydra makes plugins of this namespace alone.
         plugins.class_name_to_class[kind.target] = kind.plugin

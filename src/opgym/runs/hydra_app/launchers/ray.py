@@ -6,6 +6,7 @@ import contextlib
 import logging
 import os
 import secrets
+import signal
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -79,7 +80,7 @@ class RayLauncher(SweepLauncher):
             # Ray puts the current folder on the path of its workers, where a folder such as datasets/ would shadow
             # a package of that name: it is started in a folder without any modules.
             with contextlib.chdir(folder):
-                _start(ray, self._address, self._num_cpus)
+                start(ray, self._address, self._num_cpus)
         try:
             remote = ray.remote(**self._needs)(_execute)
             # Workers start in folders of their own.
@@ -94,7 +95,7 @@ class RayLauncher(SweepLauncher):
                 ray.shutdown()
 
 
-def _start(ray: Any, address: str | None, num_cpus: int | None) -> None:
+def start(ray: Any, address: str | None, num_cpus: int | None) -> None:
     """Connects to a cluster, or starts a Ray of this machine that nobody else can reach.
 
     Raises:
@@ -121,14 +122,16 @@ def _start(ray: Any, address: str | None, num_cpus: int | None) -> None:
         raise ExecutionFailedError(f"Ray did not start ({one_line(error)})") from None
 
 
-def _execute(application: Application[Any], job: Job, folder: str, path: list[str]) -> Report:
-    """In a worker: as in the process that asks, with its path and its current folder."""
-    import signal
-
+def in_worker(folder: str, path: list[str]) -> None:
+    """Makes a worker look like the process that asks: its path for modules, and its current folder."""
     sys.path[:] = path
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that asks
     if Path(folder).is_dir():  # on another machine it may not exist
         os.chdir(folder)
+
+
+def _execute(application: Application[Any], job: Job, folder: str, path: list[str]) -> Report:
+    in_worker(folder, path)
     return execute(application, job)
 
 
