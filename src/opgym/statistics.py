@@ -297,15 +297,15 @@ def _bootstrapped(
 def _drawn_problems(
     labels: NDArray[Any], resamples: int, batch: int, rng: np.random.Generator
 ) -> Iterator[NDArray[np.int64]]:
-    """Problems of bootstrap samples, ``[samples, draws] int64``, -1 where a drawn cluster has fewer than others."""
+    """Problems of bootstrap samples, ``[samples, draws] int64``, -1 behind the last of a sample."""
     index = np.unique(labels, return_inverse=True)[1].ravel()
+    member = np.argsort(index, kind="stable")  # cluster by cluster
     count = np.bincount(index)
-    member = np.full((len(count), count.max()), -1)
-    for cluster in range(len(count)):
-        member[cluster, : count[cluster]] = np.flatnonzero(index == cluster)
+    first = np.cumsum(count) - count
     for start in range(0, resamples, batch):
-        samples = min(batch, resamples - start)
-        cluster = rng.integers(len(count), size=(samples, len(count)))[..., None]
-        place = (rng.random((samples, *member.shape)) * count[cluster]).astype(np.int64)
-        drawn = np.where(np.arange(member.shape[1]) < count[cluster], member[cluster, place], -1)
-        yield drawn.reshape(samples, -1)
+        chosen = rng.integers(len(count), size=(min(batch, resamples - start), len(count)))
+        draws = count[chosen].sum(axis=1)
+        each = np.repeat(chosen.ravel(), count[chosen].ravel())
+        problem = np.full((len(chosen), draws.max()), -1)
+        problem[np.arange(draws.max()) < draws[:, None]] = member[first[each] + rng.integers(count[each])]
+        yield problem

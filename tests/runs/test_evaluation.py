@@ -322,6 +322,11 @@ def test_rows_of_a_suite_are_chosen_by_part_role_and_position() -> None:
     cases = cases_of_suite("memory-order", part="test", roles=["task"], rows=[2, 0])
     assert [case.row for case in cases] == [tested[2], tested[0]]
     assert len(cases_of_suite("memory-order")) == len(suite.rows)
+    assert [
+        case.row for case in cases_of_suite("memory-order", part="test", roles=["task"], rows=2)
+    ] == tested[:2]
+    both = cases_of_suite("gdp", rows=["zoo/rnnlm-2l-train", 0])
+    assert [case.row.cluster for case in both] == ["2xP100", "2xP100@nvlink"]
     held_out = cases_of_suite("gdp", protocol="unseen-size")
     assert {case.row.graph for case in held_out} == set(datasets.protocol("unseen-size").test)
     assert {case.row.graph for case in cases_of_suite("gdp", protocol="unseen-size", part="train")} <= set(
@@ -335,7 +340,10 @@ def test_rows_of_a_suite_are_chosen_by_part_role_and_position() -> None:
         ({"suite": "gpd"}, UnknownIdError, "did you mean gdp"),
         ({"suite": "gdp", "part": "tset"}, UnknownIdError, "did you mean test"),
         ({"suite": "gdp", "roles": ["tsak"]}, UnknownIdError, "did you mean task"),
-        ({"suite": "gdp", "rows": [28]}, InvalidProblemError, "leave 28: 0 .. 27"),
+        ({"suite": "gdp", "rows": [28]}, InvalidProblemError, "leave 0 .. 27"),
+        ({"suite": "gdp", "rows": 29}, InvalidProblemError, "expected 1 .. 28"),
+        ({"suite": "gdp", "rows": []}, InvalidProblemError, "rows = \\[\\]"),
+        ({"suite": "gdp", "rows": ["zoo/rnnlm-2l"]}, UnknownIdError, "did you mean zoo/rnnlm-2l-train"),
         ({"suite": "gdp", "part": "train"}, InvalidProblemError, "no row of gdp is left"),
         ({"suite": "gdp", "protocol": "unseen"}, UnknownIdError, "did you mean unseen-size"),
         ({"suite": "gdp", "protocol": "unseen-size", "part": "validation"}, UnknownIdError, "part"),

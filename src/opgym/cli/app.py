@@ -15,6 +15,8 @@ from . import (
     benchmark,
     check,
     datasets,
+    evaluate,
+    evaluation_report,
     import_model,
     info,
     listings,
@@ -93,6 +95,8 @@ def root(
 app.command("place")(place.place)
 app.command("schedule")(schedule.schedule)
 app.command("train", context_settings=train.PASSED_ON)(train.train)
+app.command("evaluate", context_settings=train.PASSED_ON)(evaluate.evaluate)
+app.command("report")(evaluation_report.report)
 app.command("check")(check.check)
 app.command("import")(import_model.import_model)
 app.command("solvers")(listings.solvers)

@@ -47,7 +47,7 @@ def cases_of_suite(
     *,
     part: str | None = None,
     roles: Sequence[str] = (),
-    rows: Sequence[int] = (),
+    rows: int | str | Sequence[int | str] | None = None,
     protocol: str | None = None,
 ) -> list[Case]:
     """Rows of a suite, in its order.
@@ -56,7 +56,8 @@ def cases_of_suite(
         suite: Name of the suite.
         part: Only rows of this part; with a protocol, only graphs of this list of it (``"test"`` if absent).
         roles: Only rows with one of these roles; empty: all.
-        rows: Only these of the rows that part, roles and protocol leave, by position from 0; empty: all.
+        rows: Of the rows that part, roles and protocol leave so many from the beginning, or these, by position from 0,
+            by graph or by name; ``None``: all.
         protocol: Name of a hold-out protocol; whether a row is for training or test is then its business.
 
     Raises:
@@ -81,12 +82,7 @@ def cases_of_suite(
         raise InvalidProblemError(
             f"no row of {suite} is left by part = {part}, roles = {list(roles)}, protocol = {protocol}"
         )
-    absent = [position for position in rows if not 0 <= position < len(left)]
-    if absent:
-        raise InvalidProblemError(
-            f"rows {absent} of {suite}; part, roles and protocol leave {len(left)}: 0 .. {len(left) - 1}"
-        )
-    chosen = [left[position] for position in dict.fromkeys(rows)] if rows else left
+    chosen = _chosen(left, rows, suite)
     has_lines = suite in datasets.reference.suites_with_lines()
     lines = datasets.reference.lines(suite) if has_lines else None
     cases = []
@@ -102,6 +98,32 @@ def cases_of_suite(
             )
         cases.append(case)
     return cases
+
+
+def _chosen(left: Sequence[Row], rows: int | str | Sequence[int | str] | None, suite: str) -> Sequence[Row]:
+    """The rows that are asked for, each once."""
+    if rows is None:
+        return left
+    if isinstance(rows, int):
+        if isinstance(rows, bool) or not 1 <= rows <= len(left):
+            raise InvalidProblemError(f"rows = {rows} of {suite}; expected 1 .. {len(left)}, or a list")
+        return left[:rows]
+    chosen: dict[str, Row] = {}
+    for given in [rows] if isinstance(rows, str) else rows:
+        if isinstance(given, str):
+            named = [row for row in left if given in (row.graph, row.name)]
+            if not named:
+                raise unknown_id(f"graph of {suite}", given, [row.graph for row in left])
+        elif isinstance(given, bool) or not isinstance(given, int) or not 0 <= given < len(left):
+            raise InvalidProblemError(
+                f"rows of {suite}: {given!r:.100}; part, roles and protocol leave 0 .. {len(left) - 1}"
+            )
+        else:
+            named = [left[given]]
+        chosen |= {row.name: row for row in named}
+    if not chosen:
+        raise InvalidProblemError("rows = []; expected a number, a list of positions or of graphs, or null")
+    return list(chosen.values())
 
 
 def cases_of_graphs(

@@ -52,6 +52,8 @@ class Contestant:
             InvalidProblemError: Something else, an option with a wrong value, or a damaged file.
         """
         if not isinstance(given, Mapping):
+            if not isinstance(given, str | os.PathLike):
+                raise InvalidProblemError(f"agent {given!r:.200}; expected a name, a path, or a mapping")
             text = os.fspath(given)
             if learner_folder(Path(text)) is None:
                 if os.sep in text or Path(text).exists():
