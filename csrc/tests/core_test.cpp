@@ -17,6 +17,7 @@
 #include "order_program_case.hpp"
 #include "placement_case.hpp"
 #include "random_case.hpp"
+#include "scheduling_case.hpp"
 
 namespace opgym::testing {
 namespace {
@@ -248,6 +249,13 @@ void check_placement_batches(uint64_t seed) {
     expect(divides_exactly(seed), "quotients are rounded correctly", seed);
 }
 
+void check_scheduling_batches(uint64_t seed) {
+    for (uint64_t graph = 0; graph < 8; ++graph) {
+        const std::string wrong = wrong_with_scheduling_batches(8 * seed + graph);
+        expect(wrong.empty(), wrong.c_str(), 8 * seed + graph);
+    }
+}
+
 }  // namespace
 }  // namespace opgym::testing
 
@@ -264,6 +272,7 @@ int main(int argc, char** argv) {
         check_order_program(seed);
         check_key_searches(seed);
         check_placement_batches(seed);
+        check_scheduling_batches(seed);
     }
     for (Channel channel : {Channel::port, Channel::send, Channel::link, Channel::free}) {
         for (int devices : {1, 2, 4, 8}) {
