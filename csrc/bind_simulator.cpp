@@ -59,7 +59,8 @@ std::unique_ptr<Run> run(const Simulator& simulator, nb::handle device, nb::hand
 }
 
 void run_batch(const Simulator& simulator, const In2<uint8_t>& device, const std::optional<AnyFloats>& priority,
-               Out1<int64_t> makespan_ns, Out2<int64_t> dynamic_peak_bytes, Out2<int64_t> resident_bytes, int threads) {
+               Out1<int64_t> makespan_ns, Out2<int64_t> dynamic_peak_bytes, Out2<int64_t> resident_bytes, int threads,
+               const std::optional<Out2<int64_t>>& busy_ns, const std::optional<Out2<int64_t>>& transfer_ns) {
     const size_t size = device.shape(0), devices = simulator.platform().num_devices;
     expect_shape(device, {size, static_cast<size_t>(simulator.graph().num_ops)}, "device");
     expect_shape(makespan_ns, {size}, "makespan_ns");
@@ -67,8 +68,19 @@ void run_batch(const Simulator& simulator, const In2<uint8_t>& device, const std
     expect_shape(resident_bytes, {size, devices}, "resident_bytes");
     if (priority && priority->ndim() == 2)
         expect_shape(*priority, {size, static_cast<size_t>(simulator.graph().num_ops)}, "priority");
-    const Batch batch{static_cast<int64_t>(size), device.data(),          to_priority(priority),
-                      makespan_ns.data(),         dynamic_peak_bytes.data(), resident_bytes.data()};
+    if (busy_ns.has_value() != transfer_ns.has_value()) throw std::invalid_argument("busy_ns and transfer_ns go together");
+    if (busy_ns) {
+        expect_shape(*busy_ns, {size, devices}, "busy_ns");
+        expect_shape(*transfer_ns, {size, devices}, "transfer_ns");
+    }
+    const Batch batch{static_cast<int64_t>(size),
+                      device.data(),
+                      to_priority(priority),
+                      makespan_ns.data(),
+                      dynamic_peak_bytes.data(),
+                      resident_bytes.data(),
+                      busy_ns ? busy_ns->data() : nullptr,
+                      transfer_ns ? transfer_ns->data() : nullptr};
     nb::gil_scoped_release release;
     simulator.run_batch(batch, threads);
 }
@@ -197,9 +209,11 @@ void bind_simulator_core(nb::module_& m) {
                      "transfer_priority: NDArray[numpy.float64] | None = None, timeline: bool = False) -> Run"))
         .def("run_batch", &run_batch, "device"_a.noconvert(), "priority"_a.noconvert().none(), "makespan_ns"_a.noconvert(),
              "dynamic_peak_bytes"_a.noconvert(), "resident_bytes"_a.noconvert(), "threads"_a = 1,
+             "busy_ns"_a.noconvert() = nb::none(), "transfer_ns"_a.noconvert() = nb::none(),
              nb::sig("def run_batch(self, device: NDArray[numpy.uint8], " PRIORITY_SIG ", makespan_ns: "
                      "NDArray[numpy.int64], dynamic_peak_bytes: NDArray[numpy.int64], resident_bytes: "
-                     "NDArray[numpy.int64], threads: int = 1) -> None"))
+                     "NDArray[numpy.int64], threads: int = 1, busy_ns: NDArray[numpy.int64] | None = None, transfer_ns: "
+                     "NDArray[numpy.int64] | None = None) -> None"))
         .def("bind", &bind_buffers, nb::keep_alive<0, 1>(), "device"_a.noconvert(), "priority"_a.noconvert().none(),
              "dynamic_peak_bytes"_a.noconvert(), "resident_bytes"_a.noconvert(),
              nb::sig("def bind(self, device: NDArray[numpy.uint8], " PRIORITY_SIG ", dynamic_peak_bytes: "

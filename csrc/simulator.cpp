@@ -25,15 +25,17 @@ Priority row_of(const Priority& priority, int64_t row, size_t ops) {
 }
 
 // Sums over all ops and transfers; they do not depend on when things happen.
-void add_busy_times(const Graph& graph, const Platform& platform, const uint8_t* device, RunResult& result) {
+void busy_times(const Graph& graph, const Platform& platform, const uint8_t* device, int64_t* busy_ns, int64_t* transfer_ns) {
+    std::fill_n(busy_ns, platform.num_devices, int64_t{0});
+    std::fill_n(transfer_ns, platform.num_devices, int64_t{0});
     for (int32_t op = 0; op < graph.num_ops; ++op) {
         const int source = device[op];
-        if (!graph.is_variable[op]) result.busy_ns[source] += platform.cost_ns(op, source);
+        if (!graph.is_variable[op]) busy_ns[source] += platform.cost_ns(op, source);
         for (int32_t t = graph.output_ptr[op]; t < graph.output_ptr[op + 1]; ++t) {
             uint64_t destinations = 0;
             for (int32_t consumer : graph.consumers(t)) destinations |= uint64_t{1} << device[consumer];
             for (uint64_t m = destinations & ~(uint64_t{1} << source); m; m &= m - 1)
-                result.transfer_ns[source] += platform.transfer_ns(graph.tensor_bytes[t], source, __builtin_ctzll(m));
+                transfer_ns[source] += platform.transfer_ns(graph.tensor_bytes[t], source, __builtin_ctzll(m));
         }
     }
 }
@@ -151,7 +153,7 @@ RunResult Simulator::run(std::span<const uint8_t> device, const Priority& priori
                               result.dynamic_peak_bytes.data(), transfer_priority};
     runner_for(transfer_priority, worker).run(candidate);
     residents_->bytes(device.data(), platform_->num_devices, result.resident_bytes.data());
-    add_busy_times(*graph_, *platform_, device.data(), result);
+    busy_times(*graph_, *platform_, device.data(), result.busy_ns.data(), result.transfer_ns.data());
     return result;
 }
 
@@ -186,6 +188,8 @@ void Simulator::run_batch(const Batch& batch, int threads) const {
         const uint8_t* device = batch.device + i * ops;
         worker->rank(*graph_, *platform_, device, row_of(batch.priority, i, ops), ranking);
         residents_->bytes(device, devices, batch.resident_bytes + i * devices);
+        if (batch.busy_ns)
+            busy_times(*graph_, *platform_, device, batch.busy_ns + i * devices, batch.transfer_ns + i * devices);
         return Candidate{device, ranking.rank.data(), ranking.order.data(), batch.makespan_ns + i,
                          batch.dynamic_peak_bytes + i * devices};
     };

@@ -28,6 +28,8 @@ struct Batch {
     int64_t* makespan_ns = nullptr;         // out [size]
     int64_t* dynamic_peak_bytes = nullptr;  // out [size, devices]
     int64_t* resident_bytes = nullptr;      // out [size, devices]
+    int64_t* busy_ns = nullptr;             // out [size, devices], or null
+    int64_t* transfer_ns = nullptr;         // out [size, devices], null if busy_ns is
 };
 
 // All methods are safe to call from several threads at once.

@@ -232,8 +232,17 @@ class Simulator:
         Raises:
             InvalidSolutionError: As for :meth:`run`; no candidate is run then.
         """
+        return self._run_batch(np.asarray(device), priority, threads)
+
+    def _run_batch(
+        self,
+        given: NDArray[Any],
+        priority: ArrayLike | None,
+        threads: int,
+        busy_ns: Int64 | None = None,
+        transfer_ns: Int64 | None = None,
+    ) -> BatchSimulation:
         ops = self.graph.num_ops
-        given = np.asarray(device)
         size = given.shape[0] if given.ndim == 2 else 0
         devices = self._devices(given, (size, ops))
         priorities = self._priorities(priority, ((ops,), (size, ops)))
@@ -242,11 +251,45 @@ class Simulator:
         resident_bytes = np.empty((size, len(self.cluster)), np.int64)
         try:
             self.core.run_batch(
-                devices, priorities, makespan_ns, dynamic_peak_bytes, resident_bytes, _thread_count(threads)
+                devices,
+                priorities,
+                makespan_ns,
+                dynamic_peak_bytes,
+                resident_bytes,
+                _thread_count(threads),
+                busy_ns,
+                transfer_ns,
             )
         except ValueError as error:
             raise InvalidSolutionError(str(error)) from None
         return BatchSimulation(makespan_ns, dynamic_peak_bytes, resident_bytes)
+
+    def run_each(
+        self, device: ArrayLike, priority: ArrayLike | None = None, *, threads: int = 1
+    ) -> list[Simulation]:
+        """Runs many candidates as :meth:`run_batch` does, and says of each what :meth:`run` says.
+
+        Args:
+            device: ``[candidates, ops] int``.
+            priority: As for :meth:`run_batch`.
+            threads: As for :meth:`run_batch`.
+
+        Raises:
+            InvalidSolutionError: As for :meth:`run`; no candidate is run then.
+        """
+        given = np.asarray(device)
+        shape = (given.shape[0] if given.ndim == 2 else 0, len(self.cluster))
+        busy_ns, transfer_ns = np.empty(shape, np.int64), np.empty(shape, np.int64)
+        batch = self._run_batch(given, priority, threads, busy_ns, transfer_ns)
+        rows = zip(
+            batch.makespan_ns.tolist(),
+            batch.dynamic_peak_bytes,
+            batch.resident_bytes,
+            busy_ns,
+            transfer_ns,
+            strict=True,
+        )
+        return [Simulation(*row) for row in rows]
 
     def bind(self, device: NDArray[np.uint8], priority: NDArray[Any] | None = None) -> BoundRun:
         """Binds buffers that the caller then changes in place; for loops where the call itself counts.

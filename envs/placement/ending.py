@@ -5,9 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...outcome import Outcome
 from ...problems import Placement, PlacementProblem
+
+
+def judge_legal(
+    problem: PlacementProblem, device: NDArray[np.uint8], priority: NDArray[Any] | None, threads: int
+) -> list[Outcome]:
+    """What ``problem.evaluate`` says of many placements, without a look at their legality.
+
+    Args:
+        problem: What to judge by.
+        device: Devices that every op's mask allows, ``[placements, ops] uint8``.
+        priority: Of all of them, ``[ops]``; ``None``: by upward rank.
+        threads: How many share the work.
+    """
+    if not problem.objective.simulated:
+        return [problem.evaluate(Placement(row, priority)) for row in device]
+    return [problem.judge(run) for run in problem.simulator.run_each(device, priority, threads=threads)]
 
 
 def final_info(problem: PlacementProblem, outcome: Outcome, placement: Placement) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from ..padding import stacked
 from ..vector import NativeVectorEnv
 from ..vector_arguments import each, refuse_what_is_not_native
 from .arguments import MODES, REWARDS, read_groups, read_observation, read_priority, read_problem
-from .ending import final_info
+from .ending import final_info, judge_legal
 from .observation import changing_spaces, node_space, padded_graph
 from .reward import score
 from .tables import Tables
@@ -108,13 +108,14 @@ class GraphPlacementVectorEnv(NativeVectorEnv):
             warn_of_large_rollouts(
                 kind, dict_nbytes(space), "coarser groups such as groups='metis:64', or observation='node'"
             )
+        self._threads = positive_integer("threads", threads, "how many step")
         self._batch = PlacementBatch(
             [tables.core for tables in self._tables],
             positive_integer("num_envs", num_envs, "the number of slots"),
             most_nodes,
             dense,
             kind == "node",
-            positive_integer("threads", threads, "how many step"),
+            self._threads,
         )
         super().__init__(
             num_envs,
@@ -129,17 +130,19 @@ class GraphPlacementVectorEnv(NativeVectorEnv):
         )
 
     def _judge(self, slots: list[int]) -> list[tuple[float, dict[str, Any]]]:
-        return [self._judge_one(slot) for slot in slots]
-
-    def _judge_one(self, slot: int) -> tuple[float, dict[str, Any]]:
-        graph = int(self.graph[slot])
-        tables = self._tables[graph]
-        device = self._batch.decisions(slot)[tables.blocks.group_of_op]
-        placement = Placement(device, self._priorities[graph])
-        outcome = tables.problem.evaluate(placement)
-        # Written as in the single environment, whose baseline is 0.0: it decides between 0.0 and -0.0.
-        episode_return = 0.0 - score(outcome, tables.reference.value)
-        return episode_return, final_info(tables.problem, outcome, placement)
+        ends: dict[int, tuple[float, dict[str, Any]]] = {}
+        for graph in np.unique(self.graph[slots]).tolist():
+            tables, priority = self._tables[graph], self._priorities[graph]
+            chosen = [slot for slot in slots if self.graph[slot] == graph]
+            device = np.array([self._batch.decisions(slot) for slot in chosen], np.uint8)
+            device = device[:, tables.blocks.group_of_op]
+            for slot, row, outcome in zip(
+                chosen, device, judge_legal(tables.problem, device, priority, self._threads), strict=True
+            ):
+                # Written as in the single environment, whose baseline is 0.0: it decides between 0.0 and -0.0.
+                episode_return = 0.0 - score(outcome, tables.reference.value)
+                ends[slot] = episode_return, final_info(tables.problem, outcome, Placement(row, priority))
+        return [ends[slot] for slot in slots]
 
 
 def _one_number_of_devices(problems: list[PlacementProblem]) -> int:

@@ -96,6 +96,12 @@ def test_a_batch_equals_single_runs_on_any_number_of_threads(batch):
                 assert results.makespan_ns[i] == expected.makespan_ns
                 assert results.dynamic_peak_bytes[i].tolist() == expected.dynamic_peak_bytes
                 assert results.resident_bytes[i].tolist() == expected.resident_bytes
+            for i, run in enumerate(simulator.run_each(placed, priority, threads=threads)):
+                own = priority[i] if priority is not None and priority.ndim == 2 else priority
+                one = simulator.run(placed[i], own)
+                assert run.makespan_ns == one.makespan_ns == results.makespan_ns[i]
+                for name in ("dynamic_peak_bytes", "resident_bytes", "busy_ns", "transfer_ns"):
+                    assert getattr(run, name).tolist() == getattr(one, name).tolist(), name
 
 
 @examples(0.2)
