@@ -145,10 +145,11 @@ def read_table(folder: str | os.PathLike[str], name: str) -> dict[str, list[Any]
     if size > MOST_FILE_BYTES:
         raise InvalidDatasetError(f"{path}: has {size} bytes; at most {MOST_FILE_BYTES} are read")
     try:
+        with pq.ParquetFile(path) as file:
+            _require_shape(file, path, name)
         # Texts stay encoded until their lengths are known: a small file may hold very long ones very often.
         texts = [column.name for column in columns if column.kind == "text"]
         with pq.ParquetFile(path, read_dictionary=texts) as file:
-            _require_shape(file, path, name)
             values: dict[str, list[Any]] = {column.name: [] for column in columns}
             for batch in file.iter_batches(_BATCH):
                 for column in columns:
@@ -158,10 +159,9 @@ def read_table(folder: str | os.PathLike[str], name: str) -> dict[str, list[Any]
     except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise InvalidDatasetError(f"{path}: cannot be read as parquet ({reason:.200})") from None
-    for key, known in (("verdict", VERDICTS),):
-        wrong = sorted(set(values.get(key, ())) - set(known))
-        if wrong:
-            raise InvalidDatasetError(f"{path}: has {key} = {wrong[0]!r:.60}; expected {', '.join(known)}")
+    wrong = sorted(set(values.get("verdict", ())) - set(VERDICTS))
+    if wrong:
+        raise InvalidDatasetError(f"{path}: has verdict = {wrong[0]!r:.60}; expected {', '.join(VERDICTS)}")
     return values
 
 

@@ -1,0 +1,398 @@
+"""Reports: numbers by hand, bytes that do not change, and tables that somebody made to do harm."""
+
+from __future__ import annotations
+
+import math
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from markdown_it import MarkdownIt
+
+from opgym.errors import InvalidDatasetError
+from opgym.runs import result_tables
+from opgym.runs.report import report
+from opgym.runs.report.figures import pareto_front
+from opgym.runs.report.markdown import escaped
+from opgym.runs.report.numbers import anytime_curves, document, ranking
+from opgym.runs.report.sections import Section, read_sections
+from opgym.runs.result_tables import CURVES, RESULTS, read_table
+from opgym.statistics import bootstrap_interquartile_mean
+
+from .made_tables import result, write
+
+#: Six problems of six families. By hand: a's seeds are 100 and 110, b is 120 throughout, c finds nothing on p5.
+PROBLEMS = [f"p{number}" for number in range(6)]
+
+
+def made() -> list[dict[str, Any]]:
+    rows = []
+    for problem in PROBLEMS:
+        rows += [result(problem, "a", 100.0 + 10 * seed, seed) for seed in (0, 1)]
+        rows.append(result(problem, "b", 120.0, deterministic=True, evaluations=1))
+        rows += [result(problem, "c", 105.0 + 10 * seed, seed) for seed in (0, 1)]
+    last = [row for row in rows if row["row"] == "p5" and row["agent"] == "c"]
+    last[0].update(value=300.0, verdict="out_of_memory")
+    last[1].update(result("p5", "c", None, 1, error="RuntimeError: lost"))
+    return rows
+
+
+@pytest.fixture
+def section(tmp_path: Path) -> Section:
+    [found] = read_sections([write(tmp_path / "made", made())])
+    return found
+
+
+def agents(numbers: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {agent["agent"]: agent for agent in numbers["agents"]}
+
+
+# --- Numbers ------------------------------------------------------------------------------------------------
+
+
+def test_ratios_are_to_the_best_known_and_nothing_found_is_infinite(section: Section) -> None:
+    assert [agent.label for agent in section.agents] == ["a", "b", "c"]
+    np.testing.assert_array_equal(section.ratios[0], [[1.0, 1.1]] * 6)
+    np.testing.assert_array_equal(section.ratios[1], [[1.2]] * 6)
+    np.testing.assert_array_equal(section.ratios[2], [[1.05, 1.15]] * 5 + [[np.inf, np.inf]])
+
+
+def test_means_shares_and_counts_by_hand(section: Section) -> None:
+    found = agents(document(section))
+    # a: twelve runs, three are cut off at each end: three of 1.0 and three of 1.1 are left.
+    assert found["a"]["interquartile_mean"]["estimate"] == pytest.approx(1.05)
+    # c: of 1.05 x 5, 1.15 x 5 and two infinite ones, two of 1.05 and four of 1.15 are left.
+    assert found["c"]["interquartile_mean"]["estimate"] == pytest.approx((2 * 1.05 + 4 * 1.15) / 6)
+    assert found["b"]["interquartile_mean"] == {"estimate": 1.2, "low": 1.2, "high": 1.2, "clusters": 6}
+    # Over the five problems that all solve.
+    assert found["a"]["geometric_mean"] == pytest.approx(math.sqrt(1.1))
+    assert found["c"]["geometric_mean"] == pytest.approx(math.sqrt(1.05 * 1.15))
+    assert [found[a]["feasible"] for a in "abc"] == [1, 1, 10 / 12]
+    assert [found[a]["close"] for a in "abc"] == [0.5, 0, 0]
+    assert [found[a]["failed"] for a in "abc"] == [0, 0, 1]
+    assert [found[a]["deterministic"] for a in "abc"] == [False, True, False]
+    assert [found[a]["evaluations"] for a in "abc"] == [10, 1, 10]
+    numbers = document(section)
+    assert (numbers["problems"], numbers["clusters"], numbers["solved_by_all"]) == (6, 6, 5)
+
+
+def test_overlapping_seeds_are_a_tie_and_others_are_not(section: Section) -> None:
+    # a has 100 .. 110 and c 105 .. 115: tied; b has 120. On p5 only a and b have a solution.
+    assert [rank.ties for rank in ranking(section)] == [(0, 2)] * 5 + [(0,)]
+    numbers = document(section)
+    assert [row["tied"] for row in numbers["rows"]] == [["a", "c"]] * 5 + [[]]
+    assert [row["winner"] for row in numbers["rows"]] == [None] * 5 + ["a"]
+    found = agents(numbers)
+    assert [(found[a]["wins"], found[a]["ties"]) for a in "abc"] == [(1, 5), (0, 0), (0, 5)]
+    assert numbers["rows"][0]["median"] == {"a": 105.0, "b": 120.0, "c": 110.0}
+
+
+def test_equal_values_without_noise_are_a_tie_and_nobody_may_win(tmp_path: Path) -> None:
+    rows = [result("p", name, 100.0, deterministic=True) for name in ("a", "b")]
+    rows += [result("q", name, None, deterministic=True) for name in ("a", "b")]
+    [found] = read_sections([write(tmp_path / "made", rows)])
+    assert [rank.ties for rank in ranking(found)] == [(0, 1), ()]
+    assert document(found)["rows"][1]["winner"] is None
+    assert document(found)["rows"][1]["tied"] == []
+
+
+def test_how_often_one_is_better_by_hand(section: Section) -> None:
+    pairs = {(pair["first"], pair["second"]): pair["first_is_better"] for pair in document(section)["pairs"]}
+    # Of 100, 110 against 105, 115 three pairs of four, on five problems; on the last one a always is.
+    assert pairs["a", "c"]["estimate"] == pytest.approx((5 * 0.75 + 1) / 6)
+    assert pairs["a", "b"] == {"estimate": 1, "low": 1, "high": 1, "clusters": 6}
+    assert pairs["b", "c"]["estimate"] == pytest.approx(1 / 6)
+
+
+def test_profile_by_hand(section: Section) -> None:
+    profile = document(section)["profile"]
+    factor, share = np.array(profile["factor"]), {a: np.array(profile["share"][a]) for a in "abc"}
+    assert (factor[0], factor[-1]) == (1, pytest.approx(1.2))
+    np.testing.assert_array_equal(share["a"], np.where(factor >= 1.1, 1, 0.5))
+    assert share["c"][-1] == pytest.approx(10 / 12)
+    assert share["b"][-2] == 0
+
+
+def test_few_families_have_no_interval(tmp_path: Path) -> None:
+    rows = [row | {"twins": f"family {int(row['row'][1]) % 4}"} for row in made()]
+    [found] = read_sections([write(tmp_path / "made", rows)])
+    numbers = document(found)
+    assert numbers["clusters"] == 4
+    assert {agent["interquartile_mean"]["low"] for agent in numbers["agents"]} == {None}
+    assert {pair["first_is_better"]["high"] for pair in numbers["pairs"]} == {None}
+
+
+def test_without_a_best_known_value_the_best_here_takes_its_place(tmp_path: Path) -> None:
+    rows = [result("p", "a", 80.0, best_known=None), result("p", "b", 160.0, best_known=None)]
+    rows += [result("q", "a", 80.0), result("q", "b", 160.0)]
+    [found] = read_sections([write(tmp_path / "made", rows)])
+    np.testing.assert_array_equal(found.best, [80, 100])
+    np.testing.assert_array_equal(found.ratios[0], [[1.0], [0.8]])
+    assert document(found)["without_best_known"] == 1
+
+
+def test_of_nothing_only_nothing_is_a_multiple() -> None:
+    found = Section.ratio(np.array([0.0, 5.0, np.inf]), np.array([0.0, 0.0, 0.0]))
+    np.testing.assert_array_equal(found, [1, np.inf, np.inf])
+
+
+def test_anytime_curves_by_hand(tmp_path: Path) -> None:
+    rows = [result(problem, "a", 100.0, seed) for problem in ("p", "q", "r") for seed in (0, 1, 2)]
+    points = []
+    for row in rows:
+        # p: 400 at once, and 200 from the fourth evaluation on with one of three seeds, 100 at the end;
+        # q: 300 from the second on; r: nothing before the tenth.
+        curve: list[Any] = {
+            "p": [(1, 0.1, 400.0), *([(4, 0.2, 200.0)] if row["seed"] == 0 else []), (10, 0.5, 100.0)],
+            "q": [(2, 0.1, 300.0), (10, 0.5, 100.0)],
+            "r": [(10, 0.5, 100.0)],
+        }[row["row"]]
+        points.append((row, curve))
+    [found] = read_sections([write(tmp_path / "made", rows, points)])
+    [curve] = anytime_curves(found, "evaluations")
+    at = {int(spent): curve.ratio[:, i].tolist() for i, spent in enumerate(curve.spent)}
+    assert min(at) == 1
+    assert max(at) == 10
+    inf = np.inf
+    assert at[1] == [4, inf, inf]  # quartiles of 4, nothing, nothing
+    assert at[2] == [3, 4, inf]  # of 3, 4, nothing
+    assert at[4] == [3, 4, inf]  # one seed of three does not move a median
+    assert at[10] == [1, 1, 1]
+    [seconds] = anytime_curves(found, "seconds")
+    assert seconds.spent[0] == pytest.approx(0.1)
+    assert seconds.ratio[:, -1].tolist() == [1, 1, 1]
+
+
+def test_the_pareto_front_by_hand() -> None:
+    points = np.array([[1.0, 9.0], [2.0, 5.0], [2.0, 5.0], [2.0, 7.0], [3.0, 5.0], [4.0, 1.0], [9.0, 1.0]])
+    np.testing.assert_array_equal(pareto_front(points), [[1, 9], [2, 5], [4, 1]])
+    assert pareto_front(np.empty((0, 2))).shape == (0, 2)
+
+
+# --- What is joined -----------------------------------------------------------------------------------------
+
+
+def test_folders_are_joined_over_the_problems_that_all_agents_ran_on(tmp_path: Path) -> None:
+    rows = made()
+    one = write(tmp_path / "one", [row for row in rows if row["agent"] != "c"])
+    two = write(tmp_path / "two", [row for row in rows if row["agent"] == "c" and row["row"] != "p0"])
+    [joined] = read_sections([one, two, two])
+    assert [problem.name for problem in joined.problems] == PROBLEMS[1:]
+    assert joined.left_out == 1
+    assert [agent.label for agent in joined.agents] == ["a", "b", "c"]
+
+
+def test_seeds_that_not_all_problems_have_are_left_out(tmp_path: Path) -> None:
+    rows = [result("p", "a", 100.0 + seed, seed) for seed in (0, 1, 2)]
+    rows += [result("q", "a", 100.0 + seed, seed) for seed in (1, 2, 3)]
+    rows.append(result("r", "a", 110.0, 0, deterministic=True))
+    [found] = read_sections([write(tmp_path / "made", rows)])
+    assert found.agents[0].seeds == (1, 2)
+    assert not found.agents[0].deterministic
+    np.testing.assert_array_equal(found.values[0], [[101, 102], [101, 102], [110, 110]])
+
+
+def test_what_may_not_be_averaged_has_sections_of_its_own(tmp_path: Path) -> None:
+    rows = [
+        result("p", "a", 100.0),
+        result("p", "a", 100.0, budget=20),
+        result("p", "a", 100.0, suite="other"),
+        result("s", "a", 100.0, graph="synthetic/er?n=30"),
+        result("t", "a", 100.0, objective="step_time"),
+    ]
+    found = read_sections([write(tmp_path / "made", rows)])
+    assert [(s.suite, s.population, s.objective, s.budget) for s in found] == [
+        ("made", "real", "peak_memory", 10),
+        ("made", "real", "peak_memory", 20),
+        ("other", "real", "peak_memory", 10),
+        ("made", "synthetic", "peak_memory", 10),
+        ("made", "real", "step_time", 10),
+    ]
+
+
+def test_agents_of_one_name_and_other_options_are_told_apart(tmp_path: Path) -> None:
+    rows = [result("p", "a", 100.0, options=digest) for digest in ("aaaa11112222", "bbbb11112222")]
+    [found] = read_sections([write(tmp_path / "made", rows)])
+    assert [agent.label for agent in found.agents] == ["a (aaaa)", "a (bbbb)"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([], "no results"),
+        ([result("p", "a", 1.0), result("q", "b", 1.0)], "no problem that all of 2 agents ran on"),
+        ([result("p", "a", 1.0, 0), result("q", "a", 1.0, 1)], "no seed that it ran on every problem"),
+        ([result("p", "a", 1.0), result("p", "b", 1.0, unit="ns")], "several units"),
+        ([result("p", "a", 1.0), result("p", "b", 1.0, twins="x")], "several groups of twins"),
+        ([result("p", "a", 1.0, unit="parsecs")], "ok without a value"),
+        ([result("p", "a", None, verdict="ok")], "ok without a value"),
+        ([result("p", "a", 1.0, verdict="failed")], "is failed, and has a value"),
+        ([result("p", "a", 1.0), result("p", "a", 2.0)], "has another value"),
+        ([result("p", f"agent {i}", 1.0) for i in range(41)], "41 agents; at most 40"),
+        ([result("p", "a", 1.0, i) for i in range(101)], "101 seeds; at most 100"),
+        ([result("p", "a", 1.0, budget=i) for i in range(51)], "at most 50 are compared"),
+    ],
+)
+def test_results_that_cannot_be_compared(tmp_path: Path, rows: list[dict[str, Any]], message: str) -> None:
+    with pytest.raises(InvalidDatasetError, match=message):
+        read_sections([write(tmp_path / "made", rows)])
+
+
+def test_a_run_has_one_result_in_all_folders(tmp_path: Path) -> None:
+    one, two = (write(tmp_path / name, [result("p", "a", value)]) for name, value in (("x", 1.0), ("y", 2.0)))
+    with pytest.raises(InvalidDatasetError, match="has another value than in another folder"):
+        read_sections([one, two])
+
+
+# --- The page -----------------------------------------------------------------------------------------------
+
+
+def test_equal_tables_give_equal_bytes(tmp_path: Path) -> None:
+    rows = [row | {"step_time_ns": int(row["value"] or 0), "peak_bytes": 2**30} for row in made()]
+    points = [(row, [(1, 0.1, 200.0), (5, 0.3, row["value"])]) for row in rows if row["verdict"] == "ok"]
+    folder = write(tmp_path / "made", rows, points)
+    files: list[dict[str, bytes]] = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        names = report([folder], tmp_path / name)["files"]
+        files.append({file: (tmp_path / name / file).read_bytes() for file in names})
+    assert files[0] == files[1]
+    assert list(files[0]) == ["report.md", "means-1.svg", "profile-1.svg", "anytime-1.svg", "memory-1-1.svg"]
+    for data in list(files[0].values())[1:]:
+        ET.fromstring(data)
+        assert b"<dc:date>" not in data
+    page = files[0]["report.md"].decode()
+    assert "## made: peak\\_memory, real graphs, 10 evaluations" in page
+    mean = bootstrap_interquartile_mean([[1.0, 1.1]] * 6, range(6))
+    told = f"{mean.estimate:.3f} [{mean.low:.3f}, {mean.high:.3f}]"
+    assert f"| a | 2 | {told} | 1.049 | 50% | 1 | 5 | 100% | 10 | 0.5 |" in page
+    assert "| b \\* | 1 | 1.200 [1.200, 1.200] | 1.200 | 0% | 0 | 0 | 100% | 1 | 0.5 |" in page
+    assert "c **failed** on 1 of them." in page
+    assert "| p0 | 100 B | tie: a, c | 1.050 | 1.100 | 1.200 |" in page
+    for file in re.findall(r"\]\(([^)]+)\)", page):
+        assert file in files[0]
+
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "a | b | c\n# heading",
+    "![x](http://example.org/x.png) [y](javascript:alert(1)) <http://example.org>",
+    "**bold** `code` ~~no~~ &lt;b&gt; https://example.org www.example.org a@example.org",
+    "../../etc/passwd",
+    r"$\frac{1}{0}$ \$",
+    "_hidden",
+    "\x00\x1b[31mred\u202egnp.exe",
+    "x" * 900,
+]
+
+
+def test_names_that_are_markup_stay_names(tmp_path: Path) -> None:
+    rows = [result("p", name, 100.0 + i) for i, name in enumerate(HOSTILE)]
+    rows += [result(name, other, 100.0) for name in HOSTILE[:4] for other in HOSTILE]
+    (tmp_path / "out").mkdir()
+    told = report([write(tmp_path / "made", rows)], tmp_path / "out")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["made", "out"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(told["files"])
+    page = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+    html = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"]).render(page)
+    tags = set(re.findall(r"<(/?[a-zA-Z!][^ >]*)", html))
+    known = ["h1", "h2", "h3", "p", "code", "table", "thead", "tbody", "tr", "th", "td", "img", "strong"]
+    assert tags <= {*known, *(f"/{tag}" for tag in known)}
+    assert set(re.findall(r'src="([^"]*)"', html)) == {"means-1.svg", "profile-1.svg", "anytime-1.svg"}
+    assert "href" not in html
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
+    assert "\x1b" not in page
+    assert "\u202e" not in page
+    for path in (tmp_path / "out").glob("*.svg"):
+        assert "<script" not in path.read_text(encoding="utf-8")
+        ET.parse(path)
+
+
+@pytest.mark.parametrize("name", [*HOSTILE[:6], "m-etf", "zoo/gnmt-8l-train on 8xP100@nvlink: step_time"])
+def test_a_renderer_shows_an_escaped_name_as_it_is(name: str) -> None:
+    import html
+
+    rendered = MarkdownIt("commonmark", {"html": True}).render(f"x {escaped(name)}")
+    assert html.unescape(rendered.removeprefix("<p>x ").removesuffix("</p>\n")) == " ".join(name.split())
+
+
+# --- Tables from anywhere -----------------------------------------------------------------------------------
+
+
+def spoiled(folder: Path, name: str, change: Any) -> Path:
+    """A folder with a table that a function has changed."""
+    write(folder, [result("p", "a", 100.0)])
+    pq.write_table(change(pq.read_table(folder / name)), folder / name)
+    return folder
+
+
+def replaced(table: Any, column: str, values: Any) -> Any:
+    return table.set_column(table.column_names.index(column), column, values)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        (RESULTS, lambda t: t.drop(["twins"]), "missing: \\['twins'\\]"),
+        (RESULTS, lambda t: t.append_column("<b>", pa.array([1])), "not known: \\['<b>'\\]"),
+        (RESULTS, lambda t: t.append_column("seed", pa.array([1])), "other columns"),
+        (RESULTS, lambda t: replaced(t, "seed", pa.array(["0"])), "column seed is of type string; expected int64"),
+        (RESULTS, lambda t: replaced(t, "value", pa.array([math.nan])), "column value holds nan"),
+        (RESULTS, lambda t: replaced(t, "value", pa.array([math.inf])), "column value holds inf"),
+        (RESULTS, lambda t: replaced(t, "seconds", pa.array([-1.0])), "column seconds holds -1"),
+        (RESULTS, lambda t: replaced(t, "agent", pa.array(["a" * 1001])), "a text of 1001 characters"),
+        (RESULTS, lambda t: replaced(t, "agent", pa.array([None], pa.string())), "column agent has nulls"),
+        (RESULTS, lambda t: replaced(t, "verdict", pa.array(["great"])), "verdict = 'great'"),
+        (CURVES, lambda t: t.drop(["seconds"]), "missing: \\['seconds'\\]"),
+    ],
+)  # fmt: skip
+def test_other_tables_are_refused(tmp_path: Path, name: str, change: Any, message: str) -> None:
+    folder = spoiled(tmp_path / "made", name, change)
+    with pytest.raises(InvalidDatasetError, match=message):
+        read_sections([folder])
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1" + b"\xff" * 100 + b"PAR1", b"not parquet at all"])
+def test_what_is_no_parquet_is_refused(tmp_path: Path, content: bytes) -> None:
+    folder = write(tmp_path / "made", [result("p", "a", 100.0)])
+    (folder / RESULTS).write_bytes(content)
+    with pytest.raises(InvalidDatasetError, match="cannot be read as parquet"):
+        read_table(folder, RESULTS)
+
+
+def test_folders_without_tables_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidDatasetError, match="no such file; expected a folder that"):
+        read_sections([tmp_path])
+
+
+def test_too_much_is_refused_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write(tmp_path / "made", [result("p", "a", 100.0), result("q", "a", 100.0)])
+    monkeypatch.setitem(result_tables._MOST, RESULTS, 1)
+    with pytest.raises(InvalidDatasetError, match="has 2 rows; at most 1"):
+        read_table(folder, RESULTS)
+    monkeypatch.setattr(result_tables, "MOST_FILE_BYTES", 100)
+    with pytest.raises(InvalidDatasetError, match="at most 100 are read"):
+        read_table(folder, RESULTS)
+
+
+def test_a_small_file_with_a_long_text_many_times_costs_no_memory(tmp_path: Path) -> None:
+    folder = write(tmp_path / "made", [result("p", "a", 100.0)])
+    table = pq.read_table(folder / RESULTS)
+    many = pa.concat_tables([table] * 20_000)
+    long = pa.DictionaryArray.from_arrays(pa.array([0] * 20_000, pa.int32()), pa.array(["x" * 1_000_000]))
+    pq.write_table(replaced(many, "agent", long), folder / RESULTS)
+    assert (folder / RESULTS).stat().st_size < 3_000_000
+    with pytest.raises(InvalidDatasetError, match="a text of 1000000 characters"):
+        read_table(folder, RESULTS)
+
+
+@pytest.mark.parametrize("points", [[(1, 0.1, 5.0), (2, 0.2, 5.0)], [(2, 0.1, 5.0), (1, 0.2, 4.0)]])
+def test_curves_that_do_not_descend_are_refused(tmp_path: Path, points: list[Any]) -> None:
+    row = result("p", "a", 4.0)
+    with pytest.raises(InvalidDatasetError, match="does not descend"):
+        read_sections([write(tmp_path / "made", [row], [(row, points)])])
