@@ -18,6 +18,7 @@ class TrainApplication(Application[TrainConfig]):
     name = "train"
     schema = TrainConfig
     open_keys = ("agent.options", "env.options", "logger")
+    several = ("logger",)
     outside = OUTSIDE
 
     def read(self, settings: Mapping[str, Any]) -> TrainConfig:

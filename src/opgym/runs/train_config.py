@@ -182,7 +182,7 @@ def _label(problem: ProblemConfig) -> str:
     """A short name of the problem for people."""
     if problem.suite is not None:
         return _plain(f"{problem.suite}-{problem.part}")
-    graphs = problem.graph if isinstance(problem.graph, list) else [problem.graph]
+    graphs = problem.graph if isinstance(problem.graph, list) and problem.graph else [problem.graph]
     first = "default" if graphs[0] is None else str(graphs[0]).partition("?")[0].rpartition("/")[2]
     more = f"+{len(graphs) - 1}" if len(graphs) > 1 else ""
     return _plain(first.removesuffix(".onnx").removesuffix(".npz") or "graph") + more

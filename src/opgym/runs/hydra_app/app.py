@@ -14,7 +14,6 @@ from .application import Application
 from .arguments import parse
 from .sweep import Sweep, write_error
 
-CONFIGURATION = "pkg://opgym.conf"
 #: Keys of Hydra that may name classes: Hydra itself looks them up among known plugins.
 _PLUGINS = ("launcher", "sweeper")
 
@@ -74,21 +73,31 @@ def run_app(application: Application[Any], argv: Sequence[str], *, quiet: bool =
     from hydra.core.config_search_path import SearchPathQuery
     from hydra.core.global_hydra import GlobalHydra
 
-    from .groups import register
+    from .groups import CONFIGURATION, register
 
     hydra.version.setbase("1.3")
-    arguments = parse(application, argv)
+    parser, arguments = parse(application, argv)
+    for option in ("config_path", "config_name"):
+        if getattr(arguments, option) is not None:
+            raise InvalidRunError(
+                f"--{option.replace('_', '-')} would replace the settings of opgym; --config-dir adds groups of yours"
+            )
     register(application)
     _register_names(application)
     GlobalHydra.instance().clear()
-    search_path = create_config_search_path(CONFIGURATION)
+    search_path = create_config_search_path(f"pkg://{CONFIGURATION}")
     # Groups of one command, such as its experiments, lie in a folder of its name.
     search_path.prepend(
-        "command", f"{CONFIGURATION}.{application.name}", anchor=SearchPathQuery(provider="schema")
+        "command", f"pkg://{CONFIGURATION}.{application.name}", anchor=SearchPathQuery(provider="schema")
     )
+    if arguments.config_dir is not None:
+        own = Path(arguments.config_dir).absolute()
+        if not own.is_dir():
+            raise InvalidRunError(f"--config-dir {own}: there is no such folder")
+        search_path.prepend("own", f"file://{own}", anchor=SearchPathQuery(provider="schema"))
     engine = Hydra.create_main_hydra2(application.name, search_path)
     try:
-        return _Engine(engine, application, quiet).do(arguments)
+        return _Engine(engine, application, quiet).do(parser, arguments)
     finally:
         GlobalHydra.instance().clear()
 
@@ -99,17 +108,12 @@ class _Engine:
     def __init__(self, engine: Any, application: Application[Any], quiet: bool) -> None:
         self._engine, self._application, self._quiet = engine, application, quiet
 
-    def do(self, arguments: Any) -> Done | None:
+    def do(self, parser: Any, arguments: Any) -> Done | None:
         """Shows, runs or sweeps."""
-        for option in ("config_path", "config_name", "config_dir"):
-            if getattr(arguments, option, None) is not None:
-                raise InvalidRunError(
-                    f"--{option.replace('_', '-')}: settings come from opgym and the command line; "
-                    "an agent's own settings can be a file of `opgym place --solver FILE.yaml`"
-                )
         overrides: list[str] = arguments.overrides
         if arguments.hydra_help:
-            self._engine.hydra_help(self._application.name, None, arguments)
+            arguments.overrides = []  # the help is about Hydra alone
+            self._engine.hydra_help(self._application.name, parser, arguments)
             return None
         if arguments.cfg:
             self._compose(overrides, multirun=arguments.multirun)
@@ -202,7 +206,7 @@ class _Engine:
         from hydra.errors import HydraException
         from omegaconf.errors import OmegaConfBaseException
 
-        from .groups import GROUPS
+        from .application import GROUPS
         from .mistakes import explained
 
         cause: BaseException | None = error

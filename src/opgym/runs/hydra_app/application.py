@@ -9,6 +9,9 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from ..run_folder import Progress
 
+#: Groups of settings that a user chooses from by ``GROUP=NAME``.
+GROUPS = ("agent", "env", "problem", "suite", "logger", "trainer", "experiment", "debug")
+
 
 class Settings(Protocol):
     """What every application's settings have.
@@ -36,6 +39,8 @@ class Application(ABC, Generic[SettingsT]):
     schema: ClassVar[type[Any]]
     #: Keys below which any key may be set: options whose owner checks them.
     open_keys: ClassVar[tuple[str, ...]] = ()
+    #: Groups of which several members may be chosen.
+    several: ClassVar[tuple[str, ...]] = ()
     #: Keys that do not decide what is run.
     outside: ClassVar[tuple[str, ...]] = ("name", "runs", "resume")
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from typing import Any, NoReturn
 
 from ...errors import InvalidProblemError
-from .application import Application
+from .application import GROUPS, Application
 
 _QUOTES, _BRACKETS = "'\"", "[]{}()"
 
 
-def parse(application: Application[object], argv: Sequence[str]) -> argparse.Namespace:  # type: ignore[type-var]
+def parse(
+    application: Application[Any], argv: Sequence[str]
+) -> tuple[argparse.ArgumentParser, argparse.Namespace]:
     """Hydra's own options, and the overrides.
 
     Raises:
@@ -23,16 +26,16 @@ def parse(application: Application[object], argv: Sequence[str]) -> argparse.Nam
     parser.prog = f"opgym {application.name}"
     parser.exit_on_error = False
 
-    def refuse(message: str) -> None:
+    def refuse(message: str) -> NoReturn:
         raise InvalidProblemError(f"{message}; see: opgym {application.name} --help")
 
-    parser.error = refuse  # type: ignore[assignment,method-assign]
+    parser.error = refuse  # type: ignore[method-assign]
     try:
         arguments = parser.parse_intermixed_args(list(argv))
     except argparse.ArgumentError as error:
-        raise InvalidProblemError(f"{error}; see: opgym {application.name} --help") from None
-    arguments.overrides = [_opened(application, readable(text)) for text in arguments.overrides]
-    return arguments
+        refuse(str(error))
+    arguments.overrides = [_settled(application, readable(text)) for text in arguments.overrides]
+    return parser, arguments
 
 
 def readable(override: str) -> str:
@@ -93,9 +96,20 @@ def refuse_targets(override: str) -> None:
         )
 
 
-def _opened(application: Application[object], override: str) -> str:  # type: ignore[type-var]
-    """Options that their owner checks may be new to the settings: ``++`` for Hydra."""
-    key = override.partition("=")[0]
+def _settled(application: Application[Any], override: str) -> str:
+    """An override as Hydra must be given it: settings are closed, but for options that their owner checks.
+
+    Raises:
+        InvalidProblemError: It removes a setting, or chooses several members of a group that has one.
+    """
+    if override.startswith("~"):
+        raise InvalidProblemError(f"{override!r}: settings cannot be removed; set another value, or null")
+    override = override.lstrip("+")
+    key, _, value = override.partition("=")
+    if key in GROUPS and key not in application.several and value.startswith("["):
+        raise InvalidProblemError(
+            f"{override!r}: expected one {key}; a sweep over several is -m {key}={value.strip('[]')}"
+        )
     if any(key.startswith(f"{section}.") for section in application.open_keys):
         return f"++{override}"
     return override

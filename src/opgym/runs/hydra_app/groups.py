@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
+from importlib.resources import files
 from typing import Any
 
 from .application import Application
 
-#: Groups of settings that a user chooses from by ``GROUP=NAME``.
-GROUPS = ("agent", "env", "problem", "suite", "logger", "trainer", "experiment", "debug")
+#: The package that holds the files of settings.
+CONFIGURATION = "opgym.conf"
 _PROVIDER = "opgym"
 
 
@@ -33,8 +34,10 @@ def _register_names() -> None:
     from . import grid_sweeper, launchers, optuna_sweeper
 
     store = ConfigStore.instance()
-    # Files of conf/ come first where one has the same name.
+    stored = files(CONFIGURATION).joinpath("agent")
     for agent in sorted({*names(PlacementProblem), *names(SchedulingProblem)}):
+        if stored.joinpath(f"{agent}.yaml").is_file():
+            continue  # settings of that name
         store.store(group="agent", name=agent, node={"solver": agent, "options": {}}, provider=_PROVIDER)
     for suite in datasets.suite_names():
         store.store(group="suite", name=suite, node={"name": suite}, provider=_PROVIDER)

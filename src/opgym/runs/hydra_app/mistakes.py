@@ -24,7 +24,7 @@ def explained(error: Exception, groups: list[str]) -> OpgymError:
     while cause is not None and not isinstance(cause, OmegaConfBaseException):
         cause = cause.__cause__ or cause.__context__
     if isinstance(cause, ConfigAttributeError | ConfigKeyError):
-        return _unknown_key(cause, groups)
+        return _unknown_key(cause)
     if cause is not None:
         key = getattr(cause, "full_key", None)
         said = str(cause).splitlines()[0]
@@ -36,12 +36,12 @@ def explained(error: Exception, groups: list[str]) -> OpgymError:
     return InvalidProblemError("\n".join(lines) or type(error).__name__)
 
 
-def _unknown_key(error: Any, groups: list[str]) -> UnknownIdError:
+def _unknown_key(error: Any) -> UnknownIdError:
     full = str(error.full_key or error.key)
     section, _, key = full.rpartition(".")
     known = [str(name) for name in (error.parent_node or {})]
     if not section:
-        known = sorted({*known, *groups} - {"hydra"})
+        known = sorted({*known, "experiment", "debug"} - {"hydra"})
     found = unknown_id("setting", key, known)
     if not section:
         return found
