@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ...graphs.plot import layout
 from ...graphs.plot.files import drawn
 from ...graphs.plot.palette import HUES
+from ...statistics import performance_profile
 from .numbers import AnytimeCurve, anytime_curves
 from .sections import Section
 
@@ -33,10 +34,12 @@ def draw_profile(section: Section, document: dict[str, Any], path: Path) -> None
 
     def draw(figure: Figure) -> None:
         ax = figure.subplots()
-        factor = document["profile"]["factor"]
-        for position, (label, share) in enumerate(document["profile"]["share"].items()):
-            ax.step(factor, share, where="post", label=_label(label), **_line(position))
-        _logarithmic(ax, factor[0], factor[-1])
+        least, most = document["profile"]["factor"][0], document["profile"]["factor"][-1]
+        for position, (agent, ratios) in enumerate(zip(section.agents, section.ratios, strict=True)):
+            factor = np.unique([least, *ratios[(least < ratios) & (ratios < most)], most])
+            share = performance_profile(ratios, factor)
+            ax.step(factor, share, where="post", label=_label(agent.label), **_line(position))
+        _logarithmic(ax, "x", least, most)
         ax.set_ylim(0, 1.02)
         ax.set_xlabel("value / best known")
         ax.set_ylabel("share of runs within this factor")
@@ -72,6 +75,9 @@ def draw_means(section: Section, document: dict[str, Any], path: Path) -> None:
         ax.set_yticks(range(len(shown)), [agent["agent"] for agent in shown])
         ax.set_ylim(len(shown) - 0.5, -0.5)
         ax.axvline(1, color=layout.FAINT, linewidth=0.6)
+        ends = [agent["interquartile_mean"][end] for agent in shown for end in ("estimate", "low", "high")]
+        known = [end for end in ends if end is not None and np.isfinite(end) and end > 0]
+        _logarithmic(ax, "x", min([1.0, *known]) / 1.02, max([1.1, *known]) * 1.02)
         ax.set_xlabel("interquartile mean of value / best known")
 
     _picture(path, 0.7 + _LINE_HEIGHT * max(len(shown), 2), draw)
@@ -82,12 +88,16 @@ def draw_anytime(section: Section, document: dict[str, Any], path: Path) -> None
 
     def draw(figure: Figure) -> None:
         left, right = figure.subplots(1, 2, sharey=True)
+        finite: list[float] = []
         for ax, against in ((left, "evaluations"), (right, "seconds")):
             curves = anytime_curves(section, against)
             for position, curve in enumerate(curves):
                 _draw_curve(ax, curve, section.agents[position].label, position)
-            _logarithmic(ax, curves[0].spent[0], curves[0].spent[-1])
+            _logarithmic(ax, "x", curves[0].spent[0], curves[0].spent[-1])
             ax.set_xlabel(against)
+            shown = np.concatenate([curve.ratio.ravel() for curve in curves])
+            finite = [*finite, *shown[np.isfinite(shown) & (shown > 0)]]
+        _logarithmic(left, "y", min(finite, default=1.0) / 1.02, max(finite, default=2.0) * 1.02)
         left.set_ylabel("best so far / best known")
         _legend(right)
 
@@ -191,16 +201,22 @@ def _picture(path: Path, height: float, draw: Callable[[Figure], None]) -> None:
     drawn(path, made)
 
 
-def _logarithmic(ax: Axes, low: float, high: float) -> None:
+def _logarithmic(ax: Axes, which: str, low: float, high: float) -> None:
     """A logarithmic axis whose ticks are plain numbers."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-    ax.set_xscale("log")
-    ax.set_xlim(low, high)
-    few = high / low < 20
-    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0) if few else (1.0,)))
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
-    ax.xaxis.set_minor_formatter(NullFormatter())
+    axis = ax.xaxis if which == "x" else ax.yaxis
+    ax.set(**{f"{which}scale": "log", f"{which}lim": (low, high)})
+    decades = np.log10(high / low)
+    fine = (
+        (1.0, 1.02, 1.05, 1.1, 1.2, 1.3, 1.5, 2.0, 3.0) if decades < 0.4 else (1.0, 1.2, 1.5, 2.0, 3.0, 5.0)
+    )
+    axis.set_major_locator(
+        LogLocator(subs=fine if decades <= 1 else (1.0, 2.0, 5.0) if decades < 2 else (1.0,))
+    )
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _legend(ax: Axes) -> None:

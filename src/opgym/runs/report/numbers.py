@@ -198,9 +198,13 @@ def _told(interval: Interval) -> dict[str, Any]:
 
 def _profile(section: Section) -> dict[str, Any]:
     """Shares of runs within factors of the best."""
-    finite = np.concatenate([ratios[np.isfinite(ratios)] for ratios in section.ratios] or [np.ones(1)])
-    least, most = min(1.0, finite.min(initial=1.0)), min(MOST_FACTOR, finite.max(initial=1.0))
-    factors = np.geomspace(max(least, 1 / MOST_FACTOR), max(most, 1.1), POINTS)
+    finite = np.concatenate([ratios[np.isfinite(ratios)] for ratios in section.ratios])
+    least = max(min(1.0, finite.min(initial=1.0)), 1 / MOST_FACTOR)
+    most = max(min(MOST_FACTOR, finite.max(initial=1.0)), 1.1)
+    # Differences are where the factor is near 1.
+    above = np.geomspace(1e-3, most - 1, POINTS)
+    above[-1] = most - 1
+    factors = np.unique([least, 1.0, *(1 + above)])
     return {
         "factor": factors.tolist(),
         "share": {
