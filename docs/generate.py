@@ -25,7 +25,7 @@ from opgym.datasets.reference import Line, lines
 from opgym.datasets.zoo.datasheet import croissant, families_table
 from opgym.datasets.zoo.manifest import MANIFEST
 from opgym.datasets.zoo.statistics import statistics
-from opgym.envs import ENTRY_POINTS
+from opgym.envs import ENTRY_POINTS, VECTOR_ENTRY_POINTS
 from opgym.problems import PlacementProblem, SchedulingProblem
 from opgym.runs.tracking import JsonlTracker, LogLine
 from opgym.runs.tracking.console import ConsoleTracker
@@ -65,10 +65,13 @@ Which networks REGAL's graphs were is unknown.
 
 def environment_page(environment_id: str) -> tuple[str, str]:
     """File name and text of an environment's page."""
-    module, _, name = ENTRY_POINTS[environment_id].partition(":")
-    manual = inspect.getdoc(getattr(import_module(module), name)) or ""
+    manual, batch = (
+        inspect.getdoc(getattr(import_module(module), name)) or ""
+        for points in (ENTRY_POINTS, VECTOR_ENTRY_POINTS)
+        for module, _, name in [points[environment_id].partition(":")]
+    )
     file_name = re.sub(r"(?<!^)(?=[A-Z])", "_", environment_id.removesuffix("-v0")).lower() + ".md"
-    return file_name, f"{NOTICE}# {environment_id}\n\n{manual}\n"
+    return file_name, (f"{NOTICE}# {environment_id}\n\n{manual}\n\n## Native batches\n\n{_markdown(batch)}\n")
 
 
 def solvers_page() -> tuple[str, str]:
@@ -128,7 +131,8 @@ def _counted(what: str, counts: dict[str, int]) -> str:
 
 def _markdown(docstring: str) -> str:
     """A Google-style docstring, its sections as bold headings and its fields as a list."""
-    text = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", docstring).replace("``", "`")
+    text = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", docstring)
+    text = re.sub(r"(?<!`)``(?!`)", "`", text)  # but not a fence
     lines = []
     in_fields = False
     for line in text.splitlines():

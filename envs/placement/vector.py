@@ -37,22 +37,29 @@ class GraphPlacementVectorEnv(NativeVectorEnv):
 
     Equal to Gymnasium's ``SyncVectorEnv`` of single environments, bit by bit, in everything that ``reset`` and
     ``step`` return, and more than ten times as fast; see :class:`~opgym.envs.GraphPlacementEnv` for what they
-    mean. Arguments are the same, but for these:
+    mean. Placements that end together are simulated together. ``opgym benchmark envs`` measures it.
+
+    Beside Gymnasium's interface there are ``action_masks()``; ``state()``, everything that is needed to go on
+    exactly, in another process too, as plain arrays, and ``restore(state)``; ``graph``, the index of the graph that
+    each slot is about; ``static``, see ``observation``. Actions of a wrong kind count as illegal; a wrong number of
+    them is an error.
+
+    Arguments are those of the single environment, but for these:
 
     Args:
         num_envs: Number of slots.
         graph: As for the single environment, or a sequence of such: slot i decides about graph i mod n.
         cluster: As for the single environment; all graphs are on clusters of as many devices.
-        problem: Ready problems, instead of graphs.
-        mode: ``"sequential"``.
+        problem: A ready problem, or a sequence of such.
+        mode: ``"sequential"``; others need ``vectorization_mode="sync"``.
         groups: As for the single environment: one rule for all graphs, or a sequence with one for each.
         observation: ``"node"`` or ``"dict"``. Of a dict, ``reset`` gives what never changes once, in
-            ``infos["static"]``, ``[graphs, ...]`` by key; an observation holds the rest, and the index of its graph
-            in ``graph``, ``int32 [1]``.
+            ``infos["static"]``, ``[graphs, ...]`` by key; an observation holds the rest (``placement``, ``devices``,
+            ``current``, ``progress``), and the index of its graph in ``graph``, ``int32 [1]``.
         pad_to: ``(nodes, edges)``; by default those of the largest graph.
         draw: ``"slot"``, or ``"episode"``: each episode draws its graph from the generator of its slot.
         autoreset_mode: Gymnasium's ``AutoresetMode``, or its name.
-        threads: How many step; what they return does not depend on it.
+        threads: How many step; what they return does not depend on it, and few slots are fastest with one.
         render_mode: None; a batch draws nothing.
     """
 
