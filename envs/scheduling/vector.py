@@ -33,22 +33,29 @@ class OpSchedulingVectorEnv(NativeVectorEnv):
 
     Equal to Gymnasium's ``SyncVectorEnv`` of single environments, bit by bit, in everything that ``reset`` and
     ``step`` return, and more than ten times as fast; see :class:`~opgym.envs.OpSchedulingEnv` for what they
-    mean. Arguments are the same, but for these:
+    mean. `opgym benchmark envs` measures it: [speed](batches.md#speed).
+
+    Beside Gymnasium's interface there are ``action_masks()``; ``state()``, everything that is needed to go on
+    exactly, in another process too, as plain arrays, and ``restore(state)``; ``graph``, the index of the graph that
+    each slot is about; ``static``, see ``observation``. Actions of a wrong kind count as illegal; a wrong number of
+    them is an error.
+
+    Arguments are those of the single environment, but for these:
 
     Args:
         num_envs: Number of slots.
         graph: As for the single environment, or a sequence of such: slot i decides about graph i mod n.
-        problem: The same with ready problems.
-        action: ``"slot"`` or ``"op"``; with several graphs, ops are numbered up to the largest.
+        problem: A ready problem, or a sequence of such.
+        action: As for the single environment; ``"op"``: there are as many actions as the largest graph has ops.
         slots: As for the single environment.
         observation: ``"node"`` or ``"dict"``. Of a dict, ``reset`` gives what never changes once, in
-            ``infos["static"]``, ``[graphs, ...]`` by key; an observation holds the rest, and the index of its graph
-            in ``graph``, ``int32 [1]``.
+            ``infos["static"]``, ``[graphs, ...]`` by key; an observation holds the rest (``status``, ``figures``,
+            ``globals``, ``slots``), and the index of its graph in ``graph``, ``int32 [1]``.
         reward: As for the single environment.
         pad_to: ``(nodes, edges)``; by default those of the largest graph.
         draw: ``"slot"``, or ``"episode"``: each episode draws its graph from the generator of its slot.
         autoreset_mode: Gymnasium's ``AutoresetMode``, or its name.
-        threads: How many step; what they return does not depend on it.
+        threads: How many step; what they return does not depend on it, and few slots are fastest with one.
         render_mode: None; a batch draws nothing.
     """
 

@@ -30,6 +30,7 @@ COMMANDS = (
     ("datasets", "verify"),
     ("datasets", "build"),
     ("benchmark", "simulator"),
+    ("benchmark", "envs"),
     ("info",),
 )
 PYTHON = [sys.executable, "-m", "opgym"]
