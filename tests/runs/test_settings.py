@@ -1,7 +1,6 @@
 """Settings of ``opgym train``: what is composed, what is refused and with which words, and what can never be named."""
 
 import re
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -229,17 +228,3 @@ def test_settings_are_data_of_the_package():
     assert {"train.yaml", "train/debug/tiny.yaml", "hydra/default.yaml", "env/placement.yaml"} <= stored
     for name in stored:
         assert package.joinpath(*name.split("/")).is_file()
-
-
-def test_a_wheel_holds_the_settings():
-    wheels = sorted((ROOT / "dist").glob("opgym-*.whl"))
-    if not wheels:
-        pytest.skip("no wheel in dist/: python -m build --wheel")
-    with zipfile.ZipFile(wheels[-1]) as wheel:
-        held = set(wheel.namelist())
-    missing = [
-        str(p.relative_to(CONF))
-        for p in CONF.rglob("*.yaml")
-        if f"opgym/conf/{p.relative_to(CONF)}" not in held
-    ]
-    assert missing == []

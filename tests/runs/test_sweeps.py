@@ -76,6 +76,14 @@ def test_a_sweep_is_named_by_what_it_runs(train, tmp_path):
     assert len(list((tmp_path / "runs").iterdir())) == 2
 
 
+@pytest.mark.slow
+def test_submitit_runs_jobs_as_processes_of_this_machine(train, tmp_path):
+    here = ["hydra/launcher=submitit", "hydra.launcher.executor=local"]
+    failed = train(*GUESS, "-m", "agent.options.die_at=30,null", "seed=0,1", "name=sweep", *here)
+    assert failed.exit_code == 1, failed.output
+    assert [job["state"] for job in _jobs(tmp_path)] == ["failed"] * 2 + ["finished"] * 2
+
+
 # --- failures
 
 
