@@ -57,7 +57,8 @@ void bind_layout(nb::module_& m) {
                 self.type(), nb::make_tuple(copied(a.child_ptr), copied(a.child), copied(a.read_ptr), copied(a.read),
                                             copied(a.held_bytes), copied(a.allocated_bytes), copied(a.needed_bytes),
                                             copied(a.unread_bytes), copied(a.takeover_bytes)));
-        });
+        },
+        nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"));
 }
 
 // --- partial orders
@@ -117,15 +118,16 @@ void bind_partial_order(nb::module_& m) {
                  const auto& partial = nb::cast<const PartialOrder&>(self);
                  auto layout = std::const_pointer_cast<SchedulingLayout>(partial.layout());
                  return nb::make_tuple(self.type(), nb::make_tuple(layout, copied(partial.order())));
-             })
+             },
+             nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
         .def("run", &run, "node"_a, "Runs a ready node.")
-        .def("best", &best, "count"_a,
+        .def("best", &best, "count"_a, nb::sig("def best(self, count: int) -> list[int]"),
              "Up to `count` ready nodes in order of rank: all of them, or some of each kind.\n\n"
              "Where more are ready: the best ranked openers (nearly half of `count`), the nodes of lowest index that "
              "are not among them (a quarter), and the best ranked of all others. For two or more, the node of best "
              "rank and the one of lowest index are always there.")
         .def("ranked", [](const PartialOrder& self) { return best(self, self.num_ready()); },
-             "All ready nodes in order of rank.")
+             nb::sig("def ranked(self) -> list[int]"), "All ready nodes in order of rank.")
         .def("copy", [](const PartialOrder& self) { return PartialOrder(self); },
              "An independent copy: a few flat arrays.")
         .def("is_ready", &PartialOrder::is_ready, "node"_a)
@@ -195,7 +197,8 @@ void bind_view(nb::module_& m) {
                  return nb::make_tuple(self.type(),
                                        nb::make_tuple(layout, fixed, scales.reference_bytes, scales.bound,
                                                       scales.most_reads, scales.most_children, view.num_slots()));
-             })
+             },
+             nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
         .def("start", [](const SchedulingView& self) { return PartialOrder(self.start()); },
              "Of this graph, before anything has run.")
         .def("potential", &SchedulingView::potential, "partial"_a, "The peak so far / reference.")

@@ -62,6 +62,10 @@ int64_t step(SchedulingBatch& self, const In1<int64_t>& actions, const std::opti
     return self.step(span_of(actions), skip ? skip->data() : nullptr, reward.data(), terminated.data(), rows);
 }
 
+// For type checkers.
+#define ROWS_SIG \
+    "illegal_actions: NDArray[numpy.int64], action_mask: NDArray[numpy.int8], observation: list[NDArray[typing.Any]]"
+
 }  // namespace
 
 void bind_scheduling_batch_core(nb::module_& m) {
@@ -81,6 +85,8 @@ void bind_scheduling_batch_core(nb::module_& m) {
             "Begins an episode in each of some slots of the batch, about the graph of that index.")
         .def("step", &step, "actions"_a.noconvert(), "skip"_a.noconvert().none(), "reward"_a.noconvert(),
              "terminated"_a.noconvert(), "illegal_actions"_a.noconvert(), "action_mask"_a.noconvert(), "observation"_a,
+             nb::sig("def step(self, actions: NDArray[numpy.int64], skip: NDArray[numpy.bool_] | None, reward: "
+                     "NDArray[numpy.float64], terminated: NDArray[numpy.bool_], " ROWS_SIG ") -> int"),
              "Takes one decision in every slot of the batch that is not skipped, and writes all rows; returns how many "
              "episodes ended.")
         .def(
@@ -90,6 +96,7 @@ void bind_scheduling_batch_core(nb::module_& m) {
                 self.observe(span_of(slots), rows_of(self, illegal_actions, action_mask, observation));
             },
             "slots"_a.noconvert(), "illegal_actions"_a.noconvert(), "action_mask"_a.noconvert(), "observation"_a,
+            nb::sig("def observe(self, slots: NDArray[numpy.int64], " ROWS_SIG ") -> None"),
             "Writes the rows of some slots of the batch as they are now.")
         .def(
             "action_masks",

@@ -126,10 +126,7 @@ class NativeVectorEnv(VectorEnv[Any, Any, Any]):
             self._started = True
         else:
             self._begin(slots)
-        observation, infos = self._look(begin)
-        if self.static:
-            infos["static"] = self.static
-        return observation, infos
+        return self._look(begin)
 
     def step(
         self, actions: Any

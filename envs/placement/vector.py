@@ -53,8 +53,8 @@ class GraphPlacementVectorEnv(NativeVectorEnv):
         problem: A ready problem, or a sequence of such.
         mode: ``"sequential"``; others need ``vectorization_mode="sync"``.
         groups: As for the single environment: one rule for all graphs, or a sequence with one for each.
-        observation: ``"node"`` or ``"dict"``. Of a dict, ``reset`` gives what never changes once, in
-            ``infos["static"]``, ``[graphs, ...]`` by key; an observation holds the rest (``placement``, ``devices``,
+        observation: ``"node"`` or ``"dict"``. Of a dict, what never changes is given once, in the attribute
+            ``static``, ``[graphs, ...]`` by key; an observation holds the rest (``placement``, ``devices``,
             ``current``, ``progress``), and the index of its graph in ``graph``, ``int32 [1]``.
         pad_to: ``(nodes, edges)``; by default those of the largest graph.
         draw: ``"slot"``, or ``"episode"``: each episode draws its graph from the generator of its slot.

@@ -48,8 +48,8 @@ class OpSchedulingVectorEnv(NativeVectorEnv):
         problem: A ready problem, or a sequence of such.
         action: As for the single environment; ``"op"``: there are as many actions as the largest graph has ops.
         slots: As for the single environment.
-        observation: ``"node"`` or ``"dict"``. Of a dict, ``reset`` gives what never changes once, in
-            ``infos["static"]``, ``[graphs, ...]`` by key; an observation holds the rest (``status``, ``figures``,
+        observation: ``"node"`` or ``"dict"``. Of a dict, what never changes is given once, in the attribute
+            ``static``, ``[graphs, ...]`` by key; an observation holds the rest (``status``, ``figures``,
             ``globals``, ``slots``), and the index of its graph in ``graph``, ``int32 [1]``.
         reward: As for the single environment.
         pad_to: ``(nodes, edges)``; by default those of the largest graph.

@@ -437,7 +437,7 @@ class SchedulingLayout:
 
     def __init__(self, child_ptr: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], child: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], read_ptr: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], read: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], held_bytes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], allocated_bytes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], needed_bytes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], unread_bytes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], takeover_bytes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
 
-    def __reduce__(self) -> tuple: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
 
 class PartialOrder:
     """
@@ -448,19 +448,19 @@ class PartialOrder:
 
     def __init__(self, layout: SchedulingLayout, order: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None: ...
 
-    def __reduce__(self) -> tuple: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
 
     def run(self, node: int) -> None:
         """Runs a ready node."""
 
-    def best(self, count: int) -> list:
+    def best(self, count: int) -> list[int]:
         """
         Up to `count` ready nodes in order of rank: all of them, or some of each kind.
 
         Where more are ready: the best ranked openers (nearly half of `count`), the nodes of lowest index that are not among them (a quarter), and the best ranked of all others. For two or more, the node of best rank and the one of lowest index are always there.
         """
 
-    def ranked(self) -> list:
+    def ranked(self) -> list[int]:
         """All ready nodes in order of rank."""
 
     def copy(self) -> PartialOrder:
@@ -520,7 +520,7 @@ class SchedulingView:
 
     def __init__(self, layout: SchedulingLayout, fixed: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], reference_bytes: float, bound: float, most_reads: float, most_children: float, num_slots: int) -> None: ...
 
-    def __reduce__(self) -> tuple: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
 
     def start(self) -> PartialOrder:
         """Of this graph, before anything has run."""
@@ -551,12 +551,12 @@ class SchedulingBatch:
         Begins an episode in each of some slots of the batch, about the graph of that index.
         """
 
-    def step(self, actions: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], skip: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, reward: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], terminated: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu')], illegal_actions: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], action_mask: Annotated[NDArray[numpy.int8], dict(shape=(None, None), order='C', device='cpu')], observation: list) -> int:
+    def step(self, actions: NDArray[numpy.int64], skip: NDArray[numpy.bool_] | None, reward: NDArray[numpy.float64], terminated: NDArray[numpy.bool_], illegal_actions: NDArray[numpy.int64], action_mask: NDArray[numpy.int8], observation: list[NDArray[Any]]) -> int:
         """
         Takes one decision in every slot of the batch that is not skipped, and writes all rows; returns how many episodes ended.
         """
 
-    def observe(self, slots: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], illegal_actions: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], action_mask: Annotated[NDArray[numpy.int8], dict(shape=(None, None), order='C', device='cpu')], observation: list) -> None:
+    def observe(self, slots: NDArray[numpy.int64], illegal_actions: NDArray[numpy.int64], action_mask: NDArray[numpy.int8], observation: list[NDArray[Any]]) -> None:
         """Writes the rows of some slots of the batch as they are now."""
 
     def action_masks(self, action_mask: Annotated[NDArray[numpy.int8], dict(shape=(None, None), order='C', device='cpu')]) -> None:

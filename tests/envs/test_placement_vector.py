@@ -87,23 +87,22 @@ def test_gymnasium_makes_it() -> None:
     assert isinstance(sync, gymnasium.vector.SyncVectorEnv)
 
 
-def test_gymnasiums_wrappers_take_it() -> None:
-    envs = GraphPlacementVectorEnv(2, random_graph(0), autoreset_mode="SameStep")
-    listed = gymnasium.wrappers.vector.DictInfoToList(gymnasium.wrappers.vector.RecordEpisodeStatistics(envs))
-    listed.reset(seed=0)
-    for _ in range(single_of(envs).num_groups):
+@pytest.mark.parametrize("observation", ["node", "dict"])
+def test_gymnasiums_wrappers_take_it(observation: str) -> None:
+    wrappers = gymnasium.wrappers.vector
+    envs = GraphPlacementVectorEnv(2, random_graph(0), autoreset_mode="SameStep", observation=observation)
+    listed = wrappers.DictInfoToList(wrappers.RecordEpisodeStatistics(envs))
+    _, infos = listed.reset(seed=0)
+    assert [info["action_mask"].tolist() for info in infos] == [[1, 1], [1, 1]]
+    single = GraphPlacementEnv(random_graph(0))
+    for _ in range(single.num_groups):
         _, reward, terminated, _, infos = listed.step(np.zeros(2, np.int64))
     assert terminated.all()
     for slot in range(2):
         outcome = infos[slot]["final_info"]["outcome"]
-        assert reward[slot] == -outcome.value / single_of(envs).reference
+        assert reward[slot] == -outcome.value / single.reference
         assert infos[slot]["episode"]["r"] == pytest.approx(reward[slot])
-        assert infos[slot]["episode"]["l"] == single_of(envs).num_groups
-
-
-def single_of(envs: GraphPlacementVectorEnv) -> GraphPlacementEnv:
-    """The single environment of :func:`random_graph` 0."""
-    return GraphPlacementEnv(random_graph(0))
+        assert infos[slot]["episode"]["l"] == single.num_groups
 
 
 def test_defaults_are_those_of_the_single_environment() -> None:
@@ -333,10 +332,9 @@ def test_arrays_are_fresh() -> None:
 def test_what_never_changes_is_given_once() -> None:
     loaded = [make() for make in SHAPES.values()]
     envs = GraphPlacementVectorEnv(6, loaded, observation="dict", pad_to=(9, 11))
-    observation, infos = envs.reset()
+    observation, _ = envs.reset()
     assert set(observation) == {"placement", "devices", "current", "progress", "graph"}
     assert observation["graph"].ravel().tolist() == [0, 1, 2, 3, 4, 0]
-    assert infos["static"] is envs.static
     for i, graph in enumerate(loaded):
         single, _ = GraphPlacementEnv(graph, observation="dict", pad_to=(9, 11)).reset()
         for key in STATIC:

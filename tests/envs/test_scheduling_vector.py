@@ -257,10 +257,9 @@ def test_arrays_are_fresh() -> None:
 def test_what_never_changes_is_given_once() -> None:
     loaded = [make() for make in SHAPES.values()]
     envs = OpSchedulingVectorEnv(6, loaded, observation="dict", pad_to=(9, 11))
-    observation, infos = envs.reset()
+    observation, _ = envs.reset()
     assert set(observation) == {"status", "figures", "globals", "slots", "graph"}
     assert observation["graph"].ravel().tolist() == [0, 1, 2, 3, 4, 0]
-    assert infos["static"] is envs.static
     for i, graph in enumerate(loaded):
         single, _ = OpSchedulingEnv(graph, observation="dict", pad_to=(9, 11)).reset()
         for key in STATIC:

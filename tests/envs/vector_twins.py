@@ -48,7 +48,7 @@ class Twins:
 
     def reset(self, **options: Any) -> None:
         native, sync = self.native.reset(**deepcopy(options)), self.sync.reset(**deepcopy(options))
-        for key, array in native[1].pop("static", {}).items():
+        for key, array in self.native.static.items():
             expect_equal(array[self.native.graph], sync[0][key], f"static {key}")
         self._compare(native, sync)
 
