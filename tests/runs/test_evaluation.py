@@ -18,7 +18,7 @@ from opgym import datasets
 from opgym.agents import Result, make, registry
 from opgym.agents.solver import Remark, SchedulingSolver
 from opgym.conf import make_agent
-from opgym.errors import InvalidProblemError, UnknownIdError
+from opgym.errors import InvalidProblemError, OpgymError, UnknownIdError
 from opgym.problems import Budget, Order, Placement, SchedulingProblem
 from opgym.runs.cases import Case, cases_of_graphs, cases_of_suite
 from opgym.runs.contestants import Contestant, contestants, digest_of
@@ -360,3 +360,43 @@ def test_orders_have_no_other_objective() -> None:
     with pytest.raises(UnknownIdError, match="did you mean step_time"):
         cases_of_graphs(GRAPHS, "2xREGAL", "steptime")
     assert [case.row.objective for case in cases_of_graphs(["example/rnn-train"], "2xP100")] == ["step_time"]
+
+
+# --- Learners -----------------------------------------------------------------------------------------------
+
+QUICK = {"n_steps": 8, "batch_size": 16, "n_epochs": 1, "num_envs": 2, "net_arch": [8]}
+
+
+def test_saved_learners_are_compared_too_in_other_processes_as_well(tmp_path: Path) -> None:
+    pytest.importorskip("stable_baselines3")
+    problem = ORDERS[0].row.problem()
+    trained = make("ppo", **QUICK).fit([problem], steps=64)  # type: ignore[attr-defined]
+    trained.save(tmp_path / "run" / "agent")
+    folder = str(tmp_path / "run")
+    # Folder of a training, that of its agent, and the same options without what was learned.
+    asked = [Contestant.of(folder), Contestant.of({"solver": "ppo", "options": QUICK})]
+    assert Contestant.of(folder + "/agent").digest == asked[0].digest != asked[1].digest
+    comparison = Comparison([ORDERS[0]], asked, 6, [0])
+    out = [tmp_path / "one", tmp_path / "two"]
+    for path, workers in zip(out, (1, 2), strict=True):
+        path.mkdir()
+        assert not evaluate(comparison, path, workers).failed
+    one, two = (pq.read_table(path / RESULTS).drop(["seconds"]) for path in out)
+    assert one.equals(two)
+    rows = one.to_pylist()
+    assert [row["agent"] for row in rows] == [folder, "ppo"]
+    assert all(row["verdict"] == "ok" and row["evaluations"] == 6 for row in rows)
+    expected = trained.solve(problem, Budget(6), np.random.default_rng(0))
+    assert rows[0]["value"] == expected.outcome.value
+
+
+def test_a_learner_that_is_trained_on_is_another_one(tmp_path: Path) -> None:
+    (tmp_path / "agent.json").write_text("{}")
+    (tmp_path / "weights.safetensors").write_bytes(b"0")
+    from opgym.runs import contestants as module
+
+    first = module._digest_of_files(tmp_path)
+    (tmp_path / "weights.safetensors").write_bytes(b"1")
+    assert module._digest_of_files(tmp_path) != first
+    with pytest.raises(OpgymError, match="names no agent"):
+        Contestant.of(str(tmp_path))

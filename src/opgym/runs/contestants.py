@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from ..agents import Solver, make
+from ..agents import Solver, load, make
+from ..agents.saved import AGENT_FILE
 from ..errors import InvalidProblemError
 
-#: What says of a folder that a learner is saved in it, and where in the folder of a training that is.
-AGENT_FILE, AGENT_FOLDER = "agent.json", "agent"
+#: Where a learner is saved in the folder of its training.
+AGENT_FOLDER = "agent"
 #: Hexadecimal digits of a digest: 48 bits.
 _DIGITS = 12
 _KEYS = ("solver", "options", "name")
@@ -73,7 +74,9 @@ class Contestant:
                 f"agent {dict(given)!r:.200}; the options are a mapping, the name is text"
             )
         try:
-            text = json.dumps({"solver": given["solver"], "options": options}, allow_nan=False)
+            text = json.dumps(
+                {"solver": given["solver"], "options": options}, allow_nan=False, default=_as_dict
+            )
         except (TypeError, ValueError) as error:
             raise InvalidProblemError(f"agent {name!r}: options that are no plain data ({error})") from None
         return cls(name, text, _made(text)[1])
@@ -139,8 +142,6 @@ def _made(given: str) -> tuple[Solver[Any, Any], str]:
         folder = learner_folder(Path(given))
         if folder is None:
             raise InvalidProblemError(f"{given}: there is no saved learner any more")
-        from ..agents import load
-
         return load(folder), _digest_of_files(folder)
     document = json.loads(given)
     options = {key: _frozen(value) for key, value in document["options"].items()}
@@ -200,6 +201,13 @@ def _plain(value: Any) -> Any:
             if field.init
         }
     raise InvalidProblemError(f"an option of type {type(value).__name__}, which has no digest")
+
+
+def _as_dict(value: Any) -> dict[str, Any]:
+    """Mappings of other types, for JSON."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"a {type(value).__name__}")
 
 
 def _frozen(value: Any) -> Any:

@@ -1,0 +1,139 @@
+"""``opgym evaluate`` and ``opgym report`` from end to end, on problems of thirty ops."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+SMALL = ("problem.graph=synthetic/er?n=30&seed=3", "workers=1", "seeds=2", "budget=20")
+AGENTS = "agents=[bfs,random-order]"
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> str:
+    return f"runs={tmp_path / 'runs'}"
+
+
+def test_a_table_and_a_folder(opgym, runs):
+    result = opgym("evaluate", *SMALL, AGENTS, runs)
+    assert result.exit_code == 0, result.output
+    lines = [line.split() for line in result.stdout.splitlines()]
+    assert next(line for line in lines if line[:1] == ["bfs"])[1:3] == ["draws", "none"]
+    assert next(line for line in lines if line[:1] == ["random-order"])[1] == "2"
+    [folder] = Path(runs.removeprefix("runs=")).iterdir()
+    assert folder.name.startswith("evaluate_problems-bfs-random-order_")
+    assert {path.name for path in folder.iterdir()} >= {
+        "config.yaml", "rows.jsonl", "results.parquet", "curves.parquet", "result.json",
+    }  # fmt: skip
+
+
+def test_json_and_what_is_finished_is_left_alone(rows, refused, runs):
+    first = rows("evaluate", *SMALL, AGENTS, runs)
+    assert [(row["agent"], row["seed"]) for row in first["results"]] == [
+        ("bfs", 0), ("random-order", 0), ("random-order", 1),
+    ]  # fmt: skip
+    stored = Path(first["folder"], "rows.jsonl").read_bytes()
+    assert "resume=true" in refused("evaluate", *SMALL, AGENTS, runs)
+    assert rows("evaluate", *SMALL, AGENTS, runs, "resume=true") == first
+    assert Path(first["folder"], "rows.jsonl").read_bytes() == stored
+
+
+def test_settings_of_agents_files_of_them_and_options(rows, runs, tmp_path):
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("solver: brkga\noptions: {population: 12, elites: 4, mutants: 2}\n")
+    own = "{solver:brkga,options:{bias:0.9},name:biased}"
+    found = rows("evaluate", *SMALL, f"agents=[brkga-tuned,{mine},{own}]", "seeds=[7]", runs)
+    assert [(row["agent"], row["seed"]) for row in found["results"]] == [
+        ("brkga-tuned", 7), (str(mine), 7), ("biased", 7),
+    ]  # fmt: skip
+    assert len({row["options"] for row in found["results"]}) == 3
+
+
+def test_what_failed_is_tried_again(rows, runs):
+    arguments = ("evaluate", *SMALL, AGENTS, runs, "name=mine")
+    first = rows(*arguments)
+    folder = Path(first["folder"])
+    lines = (folder / "rows.jsonl").read_text().splitlines(keepends=True)
+    broken = json.loads(lines[0])
+    broken["result"] |= {"verdict": "failed", "error": "lost"}
+    (folder / "rows.jsonl").write_text(json.dumps(broken) + "\n" + "".join(lines[1:]))
+    (folder / "result.json").unlink()
+    again = rows(*arguments, "resume=true")
+    assert [row["value"] for row in again["results"]] == [row["value"] for row in first["results"]]
+    assert len((folder / "rows.jsonl").read_text().splitlines()) == len(lines) + 1
+
+
+def test_failures_end_with_exit_code_1_and_the_table_of_the_others(opgym, runs, monkeypatch):
+    from opgym.agents.registry import solver_class
+
+    def break_down(*_):
+        raise RuntimeError("no <way>")
+
+    monkeypatch.setattr(solver_class("random-order"), "_search", break_down)
+    result = opgym("evaluate", *SMALL, AGENTS, runs)
+    assert result.exit_code == 1
+    assert "bfs" in result.stdout
+    assert result.stderr.count("RuntimeError: no <way>") == 2
+    assert "2 of 3 runs failed; resume=true tries those again" in result.stderr
+    [folder] = Path(runs.removeprefix("runs=")).iterdir()
+    assert not (folder / "result.json").exists()
+    monkeypatch.undo()
+    assert opgym("evaluate", *SMALL, AGENTS, runs, "resume=true").exit_code == 0
+
+
+def test_a_sweep(rows, opgym, runs):
+    document = rows("evaluate", "-m", *SMALL[:3], "budget=5,10", AGENTS, "hydra/launcher=basic", runs)
+    assert [job["state"] for job in document["jobs"]] == ["finished", "finished"]
+
+
+def test_every_experiment_and_preset_composes(opgym):
+    conf = Path(__file__).parents[2] / "conf" / "evaluate"
+    presets = [path for group in ("experiment", "debug") for path in sorted((conf / group).glob("*.yaml"))]
+    assert presets
+    for path in presets:
+        shown = opgym("evaluate", f"{path.parent.name}={path.stem}", "--cfg", "job")
+        assert shown.exit_code == 0, shown.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((*SMALL, "agents=[bsf]"), "unknown solver 'bsf'; did you mean bfs"),
+        ((*SMALL,), "no agents"),
+        ((*SMALL, AGENTS, "sede=3"), "unknown setting 'sede'; did you mean seeds"),
+        ((*SMALL, AGENTS, "suite=gpd"), "did you mean gdp"),
+        ((*SMALL, AGENTS, "suite=gdp"), "suite and problem.graph are both given"),
+        ((*SMALL, AGENTS, "part=test"), "part = 'test' needs a suite"),
+        ((AGENTS,), "expected suite=NAME or problem.graph=ID"),
+        ((*SMALL, AGENTS, "budget=0"), "a budget of 0 evaluations"),
+        ((*SMALL, AGENTS, "budget=many"), "budget"),
+        ((*SMALL, AGENTS, "seeds=0"), "seeds = 0"),
+        ((*SMALL, AGENTS, "seeds=[1,1]"), "different whole numbers"),
+        ((*SMALL, AGENTS, "seconds=0"), "more than 0"),
+        ((*SMALL, AGENTS, "workers=0"), "workers = 0"),
+        ((*SMALL, AGENTS, "name=../up"), "expected a name of a folder"),
+        ((*SMALL, "agents=[{_target_:os.system}]"), "settings never name code"),
+        (("suite=gdp", AGENTS, "rows=99"), "expected 1 .. 28"),
+        (("suite=gdp", AGENTS, "protocol=unseen-siz"), "did you mean unseen-size"),
+    ],
+)
+def test_wrong_settings(refused, runs, arguments, message):
+    assert message in refused("evaluate", *arguments, runs)
+    assert not Path(runs.removeprefix("runs=")).exists()
+
+
+def test_a_report_of_an_evaluation(opgym, rows, refused, runs, tmp_path):
+    folder = rows("evaluate", *SMALL, AGENTS, runs)["folder"]
+    result = opgym("report", folder, "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    assert "random-order is best of 2 on average, IQM 1.0" in result.stdout
+    page = (tmp_path / "out" / "report.md").read_text()
+    assert "## Own problems: peak\\_memory, synthetic graphs, 20 evaluations" in page
+    document = rows("report", folder, folder, "--out", tmp_path / "again")
+    assert document["files"] == ["report.md", "means-1.svg", "profile-1.svg", "anytime-1.svg"]
+    assert [agent["agent"] for agent in document["sections"][0]["agents"]] == ["bfs", "random-order"]
+    for name in document["files"]:
+        assert (tmp_path / "out" / name).exists()
+    assert "expected a folder that `opgym evaluate` has written" in refused(
+        "report", tmp_path, "--out", tmp_path / "x"
+    )
