@@ -17,17 +17,17 @@ from opgym.runs.tracking import make_tracker
 pytest.importorskip("wandb")
 
 SCRIPT = """
-import json, sys
+import json, signal, sys
 from pathlib import Path
 from opgym.runs.tracking import make_tracker
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also where Ctrl-C is ignored, as in the background
 task = json.loads(sys.argv[1])
-tracker = make_tracker(task["names"], Path(task["folder"]), task["config"], **task["options"])
-for steps in task["steps"]:
-    tracker.log(steps, {"charts/value": steps / 2, "losses/value": float("nan")})
-tracker.summary({"value": 12.5, "verdict": "feasible"})
-print("told", flush=True)
-sys.stdin.read()
-tracker.close()
+with make_tracker(task["names"], Path(task["folder"]), task["config"], **task["options"]) as tracker:
+    for steps in task["steps"]:
+        tracker.log(steps, {"charts/value": steps / 2, "losses/value": float("nan")})
+    tracker.summary({"value": 12.5, "verdict": "feasible"})
+    print("told", flush=True)
+    sys.stdin.read()
 """
 
 
@@ -55,6 +55,7 @@ def start(environment, folder, steps=(), names=("wandb",), **options):
         stderr=subprocess.PIPE,
         text=True,
         env=environment,
+        start_new_session=True,
     )
     assert process.stdout.readline() == "told\n", process.communicate()
     return process
@@ -123,6 +124,16 @@ def test_configuration_history_and_summary_survive_a_kill(tmp_path, nobody):
         summary.items() >= {"value": 12.5, "verdict": "feasible", "steps": 20, "charts/value": 10.0}.items()
     )
     assert output == ("", "")
+
+
+def test_ctrl_c_loses_nothing_though_wandbs_own_process_hears_it_too(tmp_path, nobody):
+    process = start(nobody, tmp_path, steps=[10])
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate()
+    assert said.endswith("KeyboardInterrupt\n")
+    (path,) = files(tmp_path)
+    assert contents(path)[2] == [{"steps": 10, "charts/value": 5.0, "losses/value": "nan"}]
+    assert [record for record in records(path) if record.WhichOneof("record_type") == "exit"]
 
 
 def test_what_goes_on_is_a_run_of_the_same_group_with_the_whole_curve(tmp_path, nobody):
