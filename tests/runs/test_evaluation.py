@@ -129,6 +129,15 @@ def test_a_run_that_was_cut_off_goes_on(tmp_path: Path) -> None:
     assert told[-1] == 10
 
 
+def test_rows_of_other_columns_are_run_again(tmp_path: Path) -> None:
+    whole = evaluate(small(), tmp_path)
+    lines = [json.loads(line) for line in (tmp_path / ROWS).read_text().splitlines()]
+    del lines[0]["result"]["unit"]
+    lines[1]["result"]["more"] = 1
+    (tmp_path / ROWS).write_text("".join(json.dumps(line) + "\n" for line in [*lines, {"other": 1}]))
+    assert timeless(evaluate(small(), tmp_path).results) == timeless(whole.results)
+
+
 def test_other_budgets_seeds_and_options_are_other_runs(tmp_path: Path) -> None:
     evaluate(small(), tmp_path)
     base = small()

@@ -21,7 +21,7 @@ from opgym.runs.report.figures import pareto_front
 from opgym.runs.report.markdown import escaped
 from opgym.runs.report.numbers import anytime_curves, document, ranking
 from opgym.runs.report.sections import Section, read_sections
-from opgym.runs.result_tables import CURVES, RESULTS, read_table
+from opgym.runs.result_tables import CURVE_COLUMNS, CURVES, RESULT_COLUMNS, RESULTS, read_table
 from opgym.statistics import bootstrap_interquartile_mean
 
 from .made_tables import result, write
@@ -396,3 +396,13 @@ def test_curves_that_do_not_descend_are_refused(tmp_path: Path, points: list[Any
     row = result("p", "a", 4.0)
     with pytest.raises(InvalidDatasetError, match="does not descend"):
         read_sections([write(tmp_path / "made", [row], [(row, points)])])
+
+
+def test_the_page_of_the_docs_has_every_column_with_its_meaning() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "evaluation.md").read_text(encoding="utf-8")
+    types = {"text": "string", "whole": "int64", "number": "double", "flag": "bool"}
+    for columns in (RESULT_COLUMNS, CURVE_COLUMNS):
+        lines = [
+            f"| `{c.name}` | {types[c.kind]}{', null' if c.optional else ''} | {c.meaning} |" for c in columns
+        ]
+        assert "\n".join(lines) in page

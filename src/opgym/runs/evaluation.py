@@ -22,7 +22,16 @@ from .cases import Case
 from .contestants import Contestant
 from .judging import Posed, feasible_points, judged, posed_case
 from .parallel import Died, as_they_finish
-from .result_tables import CURVES, FAILED, KEY, NOT_APPLICABLE, RESULTS, require_pyarrow, write_table
+from .result_tables import (
+    CURVES,
+    FAILED,
+    KEY,
+    NOT_APPLICABLE,
+    RESULT_COLUMNS,
+    RESULTS,
+    require_pyarrow,
+    write_table,
+)
 from .row_file import RowFile
 
 #: Raised when what a stored row holds changes its meaning: rows of other versions are measured anew.
@@ -311,8 +320,11 @@ def _died(run: Run, died: Died) -> dict[str, Any]:
 
 
 def _is_done(row: dict[str, Any]) -> bool:
-    result = row.get("result")
-    return isinstance(row.get("run"), str) and isinstance(result, dict) and result.get("verdict") != FAILED
+    """Whether a stored row has a result, with all columns of this version and no others."""
+    result, curve = row.get("result"), row.get("curve")
+    if not isinstance(row.get("run"), str) or not isinstance(result, dict) or not isinstance(curve, list):
+        return False
+    return result.keys() == {column.name for column in RESULT_COLUMNS} and result["verdict"] != FAILED
 
 
 def _curve_rows(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

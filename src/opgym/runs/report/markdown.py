@@ -13,7 +13,8 @@ from .numbers import CLOSE
 
 #: What means something to Markdown, or would be turned into a link.
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!$@&])|(?<=:)(//)|(?i:(?<=www)(\.))")
-_WIDEST = 8
+#: Agents that the table of problems has columns for.
+_WIDEST = 12
 
 
 def escaped(text: str) -> str:
@@ -171,7 +172,8 @@ def _problems(document: Mapping[str, Any], agents: Sequence[Mapping[str, Any]]) 
         )
     table = _table(["problem", "best known", "best here", *map(escaped, shown)], rows)
     left = len(agents) - len(shown)
-    return table + (f"\n\n{left} agents with higher IQMs are in the JSON document only." if left else "")
+    more = f" The {left} with the highest are in the JSON document only." if left else ""
+    return f"Medians over seeds of value / best known; agents by their IQMs.{more}\n\n{table}"
 
 
 def _picture(what: str, files: Sequence[str]) -> str:
