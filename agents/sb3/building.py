@@ -69,7 +69,8 @@ def weights_of(policy: BasePolicy) -> dict[str, Any]:
 def _graph_features(learner: SB3Learner, vector: GymnasiumVecEnv) -> dict[str, Any]:
     from .graph_extractor import graph_extractor
 
-    static = getattr(vector.vector, "static", None) or None
+    # Copies: torch wants to be able to write.
+    static = {key: array.copy() for key, array in getattr(vector.vector, "static", {}).items()} or None
     return {
         "features_extractor_class": graph_extractor(vector.observation_space),
         "features_extractor_kwargs": {

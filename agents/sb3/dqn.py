@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 _LOSSES = {
     "train/loss": metrics.TD_LOSS,
     "train/learning_rate": metrics.LEARNING_RATE,
-    "train/n_updates": metrics.UPDATES,
     "rollout/exploration_rate": metrics.EXPLORATION_RATE,
 }
 

@@ -45,6 +45,7 @@ def fit(
             identity = {
                 "format": _FORMAT, "agent": learner.name, "options": options_of(learner), "steps": steps,
                 "seed": seed, "problems": [asdict(record) for record in records],
+                "started_from": None if learner.learned is None else learner.learned.digest,
             }  # fmt: skip
             training = _Training(learner, EpisodeLog(problems), identity, monitor)
             training.init_callback(algorithm)

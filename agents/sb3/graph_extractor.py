@@ -257,7 +257,8 @@ def graph_extractor(space: spaces.Space[Any]) -> type[GraphExtractor]:
         for extractor in (PlacementExtractor, SchedulingExtractor):
             if set(extractor.keys) <= set(space.spaces):
                 return extractor
+    keys = sorted(space.spaces) if isinstance(space, spaces.Dict) else [type(space).__name__]
     raise InvalidProblemError(
         'the graph policy needs observation="dict" (of OpScheduling-v0 with action="slot"), not observations '
-        f"in {space}"
+        f"of {', '.join(keys)}"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -69,3 +70,12 @@ class Learned:
     environment: str
     weights: Mapping[str, NDArray[Any]]
     trainings: tuple[TrainingRecord, ...]
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the weights."""
+        digest = hashlib.sha256()
+        for name in sorted(self.weights):
+            array = self.weights[name]
+            digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode() + array.tobytes())
+        return digest.hexdigest()

@@ -23,7 +23,6 @@ _LOSSES = {
     "train/clip_fraction": (metrics.CLIP_FRACTION, 1),
     "train/explained_variance": (metrics.EXPLAINED_VARIANCE, 1),
     "train/learning_rate": (metrics.LEARNING_RATE, 1),
-    "train/n_updates": (metrics.UPDATES, 1),
 }
 
 

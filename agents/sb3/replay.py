@@ -11,11 +11,8 @@ from gymnasium.utils import seeding
 from gymnasium.vector import SyncVectorEnv, VectorEnv
 from numpy.typing import NDArray
 
+from ...envs.generators import GENERATOR_WORDS, generator_of, words_of
 from ...errors import InvalidProblemError, InvalidSolutionError
-
-#: Words that hold a PCG64 generator: its state and its increment (two each), and half a word that it kept.
-_GENERATOR_WORDS = 6
-_WORD = 2**64
 
 
 class Replayable(gymnasium.Wrapper[Any, Any, Any, Any]):
@@ -26,12 +23,12 @@ class Replayable(gymnasium.Wrapper[Any, Any, Any, Any]):
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
         super().__init__(env)
         self.actions: list[NDArray[Any]] = []
-        self.began = np.zeros(_GENERATOR_WORDS, np.uint64)
+        self.began = np.zeros(GENERATOR_WORDS, np.uint64)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, Any]:
         """Begins an episode."""
         generator = self.unwrapped.np_random if seed is None else seeding.np_random(seed)[0]
-        self.began, self.actions = generator_words(generator), []
+        self.began, self.actions = np.array(words_of(generator), np.uint64), []
         return self.env.reset(seed=seed, options=options)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
@@ -75,7 +72,7 @@ def replay_state(vector: VectorEnv[Any, Any, Any]) -> dict[str, NDArray[Any]]:
     shape = vector.single_action_space.shape or ()
     return {
         "began": np.array([env.began for env in envs]),
-        "generators": np.array([generator_words(env.unwrapped.np_random) for env in envs]),
+        "generators": np.array([words_of(env.unwrapped.np_random) for env in envs], np.uint64),
         "actions": np.array([a for env in envs for a in env.actions], np.int64).reshape(-1, *shape),
         "action_ptr": np.cumsum([0, *(len(env.actions) for env in envs)]),
     }
@@ -116,29 +113,3 @@ def _replayable(vector: VectorEnv[Any, Any, Any]) -> list[Replayable]:
             "SyncVectorEnv of environments wrapped in Replayable"
         )
     return [env for env in envs if isinstance(env, Replayable)]
-
-
-def generator_words(generator: np.random.Generator) -> NDArray[np.uint64]:
-    """A PCG64 generator as ``[6] uint64``."""
-    state = generator.bit_generator.state
-    numbers = state["state"]
-    return np.array(
-        [
-            *divmod(numbers["state"], _WORD), *divmod(numbers["inc"], _WORD),
-            state["has_uint32"], state["uinteger"],
-        ],
-        np.uint64,
-    )  # fmt: skip
-
-
-def generator_of(words: NDArray[np.uint64]) -> np.random.Generator:
-    """The generator that :func:`generator_words` wrote down."""
-    high, low, inc_high, inc_low, has_uint32, uinteger = (int(word) for word in words)
-    bits = np.random.PCG64(0)
-    bits.state = {
-        "bit_generator": "PCG64",
-        "state": {"state": high * _WORD + low, "inc": inc_high * _WORD + inc_low},
-        "has_uint32": has_uint32,
-        "uinteger": uinteger,
-    }
-    return np.random.Generator(bits)

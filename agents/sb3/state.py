@@ -10,9 +10,9 @@ import numpy as np
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.buffers import ReplayBuffer
 
+from ...envs.generators import generator_of, words_of
 from ...errors import OpgymError
 from .isolation import random_state, set_random_state
-from .replay import generator_of, generator_words
 from .vec_env import GymnasiumVecEnv
 
 #: Counters of algorithms, as SB3 names them; not all have all.
@@ -34,7 +34,7 @@ def state_of(algorithm: BaseAlgorithm, vector: GymnasiumVecEnv, device: str) -> 
         "episode_starts": algorithm._last_episode_starts,
         "episodes": list(algorithm.ep_info_buffer or ()),
         "environment": vector.state(),
-        "action_space": generator_words(algorithm.action_space.np_random),
+        "action_space": np.array(words_of(algorithm.action_space.np_random), np.uint64),
         "replay": None if replay is None else _replay_state(replay),
         "random": random_state(device),
     }

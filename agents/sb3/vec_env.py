@@ -26,7 +26,8 @@ class GymnasiumVecEnv(VecEnv):
 
     A step costs no Python per slot, except where episodes end. There the info of a slot holds
     ``terminal_observation``, ``TimeLimit.truncated``, ``episode`` (return ``r``, length ``l``, seconds ``t``, as
-    SB3's ``Monitor`` has them) and everything that the environment said at the end.
+    SB3's ``Monitor`` has them), ``graph`` (its index, of a batch about several) and everything that the environment
+    said at the end.
 
     Args:
         vector: The environment: a native batch, or a ``SyncVectorEnv``.
@@ -77,6 +78,7 @@ class GymnasiumVecEnv(VecEnv):
 
     def step_wait(self) -> tuple[Any, NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
         """One step of every slot."""
+        graph = self._graph_of_slots()
         began = time.perf_counter()
         observation, rewards, terminated, truncated, infos = self.vector.step(self._actions)
         self.seconds += time.perf_counter() - began
@@ -88,9 +90,16 @@ class GymnasiumVecEnv(VecEnv):
         if done.any():
             for slot in np.flatnonzero(done).tolist():
                 slot_infos[slot] = self._end(slot, infos, bool(truncated[slot] and not terminated[slot]))
+                if graph is not None:
+                    slot_infos[slot]["graph"] = int(graph[slot])
                 self.ended.append((slot, slot_infos[slot]))
                 self.reset_infos[slot] = _of_slot(infos, slot)
         return observation, rewards.astype(np.float32), done, slot_infos
+
+    def _graph_of_slots(self) -> NDArray[np.int64] | None:
+        """Which of several graphs each slot's episode is about, where the environment says so."""
+        graph = getattr(self.vector, "graph", None)
+        return None if graph is None else graph.copy()  # a step that ends an episode draws another
 
     def _begin(self, infos: dict[str, Any]) -> None:
         self.last_infos, self.ended = infos, []
