@@ -171,6 +171,7 @@ class SB3Learner(Learner[AnyProblem, Any]):
         Raises:
             OpgymError: There is nothing learned, or the folder holds something already.
         """
+        require_packages(self.name)
         from .saved import save
 
         save(self, Path(folder))
@@ -182,6 +183,7 @@ class SB3Learner(Learner[AnyProblem, Any]):
         Raises:
             OpgymError: It is damaged, of another agent, or of another version.
         """
+        require_packages(cls.name)
         from .saved import load
 
         return load(cls, Path(folder))
