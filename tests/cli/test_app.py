@@ -20,6 +20,7 @@ from .conftest import Run
 COMMANDS = (
     ("place",),
     ("schedule",),
+    ("train",),
     ("check",),
     ("import",),
     ("solvers",),

@@ -1,6 +1,7 @@
 """Settings of ``opgym train``: what is composed, what is refused and with which words, and what can never be named."""
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -200,6 +201,21 @@ def test_nor_do_files_of_settings(train, tmp_path, where):
 )
 def test_ids_need_no_quotes(given, read):
     assert readable(given) == read
+
+
+def test_without_hydra_the_message_names_the_extra(train, monkeypatch):
+    monkeypatch.setitem(sys.modules, "hydra", None)
+    refused = train(*QUICK)
+    assert refused.exit_code == 2
+    assert "opgym[train]" in refused.stderr
+
+
+@pytest.mark.parametrize(("launcher", "extra"), [("joblib", "train"), ("ray", "ray"), ("submitit", "train")])
+def test_without_its_package_a_launcher_names_the_extra(train, monkeypatch, launcher, extra):
+    monkeypatch.setitem(sys.modules, launcher, None)  # each has the name of its package
+    refused = train(*QUICK, "-m", "seed=0,1", f"hydra/launcher={launcher}")
+    assert refused.exit_code == 2
+    assert f"opgym[{extra}]" in refused.stderr
 
 
 # --- the help and the package say what there is

@@ -105,6 +105,10 @@ def test_a_job_that_crashes_is_seen_at_once_and_the_others_finish(train, tmp_pat
     assert said.index(line) < len(said) - 2  # not only in the end
     assert "1 of 4 jobs failed" in failed.stderr
     assert "Traceback" not in failed.stderr
+    assert (
+        train(*sweep, f"agent.options.once={tmp_path}/twice", "name=quiet", "--json").stderr.count("failed: ")
+        == 1
+    )
     assert "told to fail" in (tmp_path / "runs" / "sweep" / broken["folder"] / "error.txt").read_text()
 
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "runs" / "sweep").glob("*/result.json")}

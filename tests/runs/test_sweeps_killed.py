@@ -15,6 +15,12 @@ JOBS = [
     *GUESS, "-m", "seed=0,1,2", "problem.cluster=2xP100,4xP100", "name=sweep",
     "trainer.steps=200", "agent.options.pause_s=0.1",
 ]  # fmt: skip
+#: The same by a learner of ours: steps of a batch of environments, and networks.
+PPO = [
+    "agent=ppo", "env.num_envs=4", "problem=tiny", "trainer.steps=6000", "trainer.checkpoint_steps=1024",
+    "logger=jsonl",
+    "-m", "seed=0,1,2", "problem.cluster=2xP100,4xP100", "name=sweep",
+]  # fmt: skip
 LAUNCHERS = {
     "joblib": ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"],
     "ray": ["hydra/launcher=ray", "hydra.launcher.num_cpus=2"],
@@ -22,19 +28,31 @@ LAUNCHERS = {
 
 
 @pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("whole")
-    done = process(folder, *JOBS, *LAUNCHERS["joblib"])
-    assert done.returncode == 0, done.stderr
-    return folder / "runs" / "sweep"
+def uninterrupted(tmp_path_factory):
+    """The folder of a sweep that nothing happens to; each is run once."""
+    folders: dict[str, Path] = {}
+
+    def run(jobs: list[str]) -> Path:
+        if jobs[0] not in folders:
+            folder = tmp_path_factory.mktemp("whole")
+            done = process(folder, *jobs, *LAUNCHERS["joblib"])
+            assert done.returncode == 0, done.stderr
+            folders[jobs[0]] = folder / "runs" / "sweep"
+        return folders[jobs[0]]
+
+    return run
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("launcher", LAUNCHERS)
-def test_every_job_ends_once_as_if_nothing_had_happened(launcher, uninterrupted, tmp_path):
+@pytest.mark.parametrize(
+    ("launcher", "jobs"),
+    [("joblib", JOBS), ("ray", JOBS), ("joblib", PPO), ("ray", PPO)],
+    ids=["joblib", "ray", "joblib-ppo", "ray-ppo"],
+)
+def test_every_job_ends_once_as_if_nothing_had_happened(launcher, jobs, uninterrupted, tmp_path):
     if launcher == "ray":
         pytest.importorskip("ray")
-    command = [*COMMAND, *JOBS, *LAUNCHERS[launcher]]
+    command = [*COMMAND, *jobs, *LAUNCHERS[launcher]]
     sweep = tmp_path / "runs" / "sweep"
     running = subprocess.Popen(command, cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, text=True)
     # Some are finished, some are in the middle, some have not begun.
@@ -56,9 +74,10 @@ def test_every_job_ends_once_as_if_nothing_had_happened(launcher, uninterrupted,
     states = {job["folder"]: job["state"] for job in json.loads((sweep / "sweep.json").read_text())["jobs"]}
     assert len(states) == 6
     assert set(states.values()) == {"finished"}
-    assert results(sweep) == results(uninterrupted)
-    assert metrics(sweep) == metrics(uninterrupted)
-    for run in uninterrupted.iterdir():
+    whole = uninterrupted(jobs)
+    assert results(sweep) == results(whole)
+    assert metrics(sweep) == metrics(whole)
+    for run in whole.iterdir():
         if run.is_dir():
             assert _bytes(sweep / run.name / "agent") == _bytes(run / "agent")
     # What was finished before was not run again, and nothing that was written for the interruption is left.

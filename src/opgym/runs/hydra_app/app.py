@@ -54,7 +54,7 @@ def run_app(application: Application[Any], argv: Sequence[str], *, quiet: bool =
     Args:
         application: The command.
         argv: Its arguments: Hydra's options, and overrides.
-        quiet: Whether jobs of a sweep are not announced on stderr.
+        quiet: Whether jobs of a sweep that finish are not said on stderr; those that fail always are.
 
     Returns:
         What was done; ``None``: something was shown.

@@ -113,7 +113,7 @@ class Sweep:
 
     Attributes:
         application: Whose runs these are.
-        quiet: Whether nothing is said on stderr.
+        quiet: Whether jobs that finish are not said on stderr; those that fail always are.
         folder: Of the sweep, once it is known.
         rows: One for each job so far.
         outcome: What a search over the jobs came to, where there was one.
@@ -156,8 +156,7 @@ class Sweep:
         row = self.row(report.number)
         if report.result is None:
             row.state, row.error = FAILED, report.error
-            if not self.quiet:
-                print(f"failed: {self.folder / row.folder}: {report.error}", file=sys.stderr, flush=True)
+            print(f"failed: {self.folder / row.folder}: {report.error}", file=sys.stderr, flush=True)
         else:
             row.state, row.error = FINISHED, ""
             row.result = {key: report.result[key] for key in SHOWN if key in report.result}
