@@ -37,7 +37,7 @@ def learner_tuning(
     opgym reproduce learner-tuning placement --agent maskable-ppo
     ```
 
-    Draws settings, tries them on three training graphs, the best four on three others, and compares what wins with
+    Draws settings, tries them on three training graphs, the best two on three others, and compares what wins with
     the defaults of the learner on four validation graphs; in every run the learner learns on one problem from 500
     evaluations (placement) or 100 (order). The settings that come with opgym were found so (docs/sb3.md).
     The folder gets rows.jsonl (one line per run, as soon as it is done), tuning.json (what --json prints) and the

@@ -1,13 +1,18 @@
 """Tables of stored evaluations in docs/sb3.md: what each agent finds on each problem, seed by seed.
 
-The rows are those of ``opgym evaluate``, without what depends on the clock; ``python docs/generate.py`` writes the
+The rows are those of ``opgym evaluate``, without what depends on the clock. ``python docs/generate.py`` writes the
 tables anew, and a test holds them against the rows.
+
+    python -m opgym.runs.learner_results docs/results/NAME.jsonl FOLDER [FOLDER ...]
+
+stores the rows of one or several folders of ``opgym evaluate``.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +22,7 @@ import numpy as np
 from ..errors import InvalidDatasetError
 from ..outcome import Verdict
 from ..statistics import clustered_mean
+from .result_tables import RESULTS, read_table
 
 #: What is stored of each run.
 COLUMNS = (
@@ -117,3 +123,15 @@ def _short(problem: str) -> str:
     graph, _, rest = problem.removeprefix("zoo/").partition(" on ")
     cluster = rest.partition(":")[0]
     return graph if cluster == "one device" else f"{graph} on {cluster}"
+
+
+def _main(path: str, *folders: str) -> None:
+    rows: list[dict[str, Any]] = []
+    for folder in folders:
+        columns = read_table(folder, RESULTS)
+        rows += [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    store(rows, Path(path))
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])

@@ -98,7 +98,7 @@ PLANS: Mapping[str, Plan] = {
                 _instances(_TWO, "xla-gru-lm-1l-train", "fractalnet-4-train")
                 + _instances(_FOUR, "transformer-3l-train"),
                 1,
-                4,
+                2,
             ),
             Stage(
                 _instances(_TWO, "vdvae-8-train")
@@ -110,7 +110,7 @@ PLANS: Mapping[str, Plan] = {
         Stage(
             _instances(_TWO, "mobilevit-v2-2-4-3-train", "timm-ecaresnet26t-train")
             + _instances(_FOUR, "deberta-v2-12l-train", "roformer-12l-train"),
-            2,
+            1,
             1,
         ),
         {"reward": ("terminal", "dense")},
@@ -120,7 +120,7 @@ PLANS: Mapping[str, Plan] = {
         100,
         {},
         (
-            Stage(_instances("", "capsnet-3-train", "deepfm-24-train", "xla-vae-64-train"), 1, 4),
+            Stage(_instances("", "capsnet-3-train", "deepfm-24-train", "xla-vae-64-train"), 1, 2),
             Stage(_instances("", "mmoe-8e-2t-train", "ggnn-5-train", "univnet-c32-infer"), 1, 1),
         ),
         Stage(
@@ -131,7 +131,7 @@ PLANS: Mapping[str, Plan] = {
                 "timm-beit-base-patch16-224-infer",
                 "ghostnet-infer",
             ),
-            2,
+            1,
             1,
         ),
         {"reward": ("terminal", "dense"), "slots": (8, 16)},
