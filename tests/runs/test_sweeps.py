@@ -55,6 +55,11 @@ def test_launchers_agree_to_the_byte(train, tmp_path):
     assert sorted(path.name for path in one.iterdir()) == sorted(path.name for path in other.iterdir())
 
 
+def test_of_two_values_of_one_key_the_last_counts(train, tmp_path):
+    assert train(*SWEEP, "seed=7", "hydra/launcher=basic").exit_code == 0
+    assert [result["seed"] for result in results(tmp_path / "runs" / "sweep").values()] == [7]
+
+
 def test_json_is_the_record_of_the_sweep(train, tmp_path):
     done = train(*SWEEP, "hydra/launcher=basic", "--json")
     document = json.loads(done.stdout)

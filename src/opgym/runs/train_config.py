@@ -16,7 +16,7 @@ from ..errors import InvalidProblemError
 
 #: Settings that change where a run lies, how it is watched or on how many cores it runs, and not what it is.
 OUTSIDE = ("logger", "name", "runs", "resume")
-_DIGEST_LENGTH = 6
+_DIGEST_LENGTH = 8
 
 
 @dataclass

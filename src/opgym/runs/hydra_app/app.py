@@ -18,7 +18,6 @@ from .sweep import Sweep, write_error
 _PLUGINS = ("launcher", "sweeper")
 
 
-@dataclass(frozen=True)
 class RunFailed(Exception):
     """A run ended with an error that is none of its settings; the traceback is in its folder.
 
@@ -27,8 +26,9 @@ class RunFailed(Exception):
         error: What went wrong.
     """
 
-    folder: Path
-    error: Exception
+    def __init__(self, folder: Path, error: Exception) -> None:
+        super().__init__(f"{folder}: {type(error).__name__}: {error}")
+        self.folder, self.error = folder, error
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.core.plugins import Plugins
 from hydra.plugins.sweeper import Sweeper
@@ -13,7 +12,7 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
 
 from ...errors import InvalidProblemError
-from .plugin import PluginKind, target
+from .plugin import PluginKind, last_of_each, target
 
 
 @dataclass
@@ -35,7 +34,7 @@ class GridSweeper(Sweeper):
 
     def sweep(self, arguments: list[str]) -> None:
         """Runs all jobs."""
-        overrides = OverridesParser.create(config_loader=self._loader).parse_overrides(arguments)
+        overrides = last_of_each(self._loader, arguments)
         jobs = [list(job) for job in itertools.product(*map(_values, overrides))]
         self._launcher.launch(jobs, initial_job_idx=0)
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import (
     ChoiceSweep,
     IntervalSweep,
@@ -26,15 +25,13 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
 
 from ...errors import InvalidProblemError, InvalidRunError, MissingExtraError
-from .plugin import PluginKind, target
+from .plugin import PluginKind, last_of_each, target
 from .sweep import Sweep
 
 if TYPE_CHECKING:
     import optuna
 
 STUDY = "study.journal"
-#: Where a trial keeps the number of its first job, so that it goes by the same numbers when it is run again.
-_FIRST_JOB = "first_job"
 
 
 @dataclass
@@ -91,7 +88,7 @@ class OptunaSweeper(Sweeper):
             InvalidProblemError: Nothing to search.
             InvalidRunError: There is a study already, and it is not to be resumed.
         """
-        overrides = OverridesParser.create(self._context.config_loader).parse_overrides(arguments)
+        overrides = last_of_each(self._context.config_loader, arguments)
         space = {
             override.get_key_element(): _distribution(override)
             for override in overrides
@@ -107,7 +104,7 @@ class OptunaSweeper(Sweeper):
         fixed = [
             f"{override.get_key_element()}={override.get_value_element_as_str()}"
             for override in overrides
-            if not override.is_sweep_override() and override.key_or_group != "seed"
+            if not override.is_sweep_override() and override.key_or_group not in ("seed", "resume")
         ]
         study = self._open(space)
         while True:
@@ -148,47 +145,44 @@ class OptunaSweeper(Sweeper):
                 )
         return study
 
-    def _next(
-        self, study: optuna.Study, space: dict[str, Any], left: int
-    ) -> list[tuple[int, dict[str, Any], int]]:
-        """Number, parameters and first job of the next trials: those that were interrupted, then new ones."""
+    def _next(self, study: optuna.Study, space: dict[str, Any], left: int) -> list[optuna.trial.FrozenTrial]:
+        """The next trials: those that were interrupted, then new ones."""
         import optuna
 
         running = [t for t in study.trials if t.state == optuna.trial.TrialState.RUNNING]
         if running:
-            return [
-                (t.number, t.params, t.user_attrs.get(_FIRST_JOB, t.number * len(self._seeds)))
-                for t in running
-            ]
-        batch = []
-        for _ in range(min(left, self._parallel)):
+            return running
+        first = len(study.trials)
+        for number in range(first, first + min(left, self._parallel)):
             # The state of a sampler is not in the study: one for each trial, so that an interrupted search draws
             # what it would have drawn.
-            number = len(study.trials)
             study.sampler = optuna.samplers.TPESampler(seed=self._sampler_seed + number, constant_liar=True)
-            trial = study.ask(space)
-            trial.set_user_attr(_FIRST_JOB, trial.number * len(self._seeds))
-            batch.append((trial.number, trial.params, trial.number * len(self._seeds)))
-        return batch
+            study.ask(space)
+        return study.trials[first:]
 
-    def _run(
-        self, study: optuna.Study, batch: list[tuple[int, dict[str, Any], int]], fixed: list[str]
-    ) -> None:
+    def _run(self, study: optuna.Study, batch: list[optuna.trial.FrozenTrial], fixed: list[str]) -> None:
+        """Runs trials and tells what they came to."""
         import optuna
 
-        jobs = [
-            [*fixed, *(f"{key}={_written(value)}" for key, value in parameters.items()), f"seed={seed}"]
-            for _, parameters, _ in batch
-            for seed in self._seeds
-        ]
-        self._launcher.launch(jobs, initial_job_idx=batch[0][2])
-        for number, _, first in batch:
+        # Trials of the same parameters are the same runs: those of earlier ones are finished, and within the batch
+        # the first one stands for all.
+        begin = len(self._sweep.rows)
+        first_job: dict[str, int] = {}
+        jobs: list[list[str]] = []
+        for trial in batch:
+            chosen = [*fixed, *(f"{key}={_written(value)}" for key, value in trial.params.items())]
+            if str(trial.params) not in first_job:
+                first_job[str(trial.params)] = begin + len(jobs)
+                jobs += [[*chosen, f"seed={seed}", "resume=true"] for seed in self._seeds]
+        self._launcher.launch(jobs, initial_job_idx=begin)
+        for trial in batch:
+            first = first_job[str(trial.params)]
             scores = [self._sweep.row(first + i).score for i in range(len(self._seeds))]
             values = [score for score in scores if score is not None and math.isfinite(score)]
             if len(values) == len(scores):
-                study.tell(number, math.fsum(values) / len(values))
+                study.tell(trial.number, math.fsum(values) / len(values))
             else:
-                study.tell(number, state=optuna.trial.TrialState.FAIL)
+                study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
 
     def _report(self, study: optuna.Study) -> None:
         finished = [trial for trial in study.trials if trial.value is not None]

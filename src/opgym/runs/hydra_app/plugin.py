@@ -1,9 +1,14 @@
-"""How a launcher or a sweeper of this package becomes one of Hydra's plugins."""
+"""What launchers and sweepers share: how they become plugins of Hydra, and how they read its overrides."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from hydra.core.config_loader import ConfigLoader
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
 
 #: Hydra makes plugins whose names begin like this, and no others.
 NAMESPACE = "hydra_plugins.opgym"
@@ -29,6 +34,12 @@ class PluginKind:
     def target(self) -> str:
         """The name by which Hydra finds the class."""
         return target(self.plugin.__name__)
+
+
+def last_of_each(loader: ConfigLoader, arguments: Sequence[str]) -> list[Override]:
+    """Overrides of a command line; of those of one key the last one counts."""
+    parser = OverridesParser.create(config_loader=loader)
+    return list({o.key_or_group: o for o in parser.parse_overrides(list(arguments))}.values())
 
 
 def target(class_name: str) -> str:
