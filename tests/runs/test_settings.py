@@ -185,6 +185,10 @@ def test_nor_do_files_of_settings(train, tmp_path, where):
     assert refused.exit_code == 2
     assert "never name code" in refused.stderr
     assert not (tmp_path / "touched").exists()
+    refused = train(*QUICK, "--config-dir", str(tmp_path / "own"), "-m", "experiment=memory-order,evil")
+    assert refused.exit_code == 2
+    assert "never name code" in refused.stderr
+    assert not (tmp_path / "touched").exists()
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,8 @@ from ...errors import InvalidRunError, MissingExtraError, OpgymError
 from ..run_folder import Progress
 from ..train_config import digest
 from .application import Application
-from .arguments import parse
+from .arguments import parse, refuse_composed_targets
 from .sweep import Sweep, write_error
-
-#: Keys of Hydra that may name classes: Hydra itself looks them up among known plugins.
-_PLUGINS = ("launcher", "sweeper")
 
 
 class RunFailed(Exception):
@@ -190,7 +187,7 @@ class _Engine:
             )
         except Exception as error:
             raise self._explained(error) from None
-        _refuse_targets(config)
+        refuse_composed_targets(config)
         return config
 
     def _resolved(self, config: Any, key: str) -> str:
@@ -217,39 +214,6 @@ class _Engine:
         if isinstance(error, HydraException | OmegaConfBaseException):
             return explained(error, list(GROUPS))
         return error
-
-
-def _refuse_targets(config: Any) -> None:
-    """Refuses composed settings that name code.
-
-    Raises:
-        InvalidRunError: Naming the key.
-    """
-    from omegaconf import OmegaConf
-
-    plain = OmegaConf.to_container(config, resolve=False)
-    assert isinstance(plain, dict)
-    hydra = dict(plain.get("hydra") or {})
-    callbacks = hydra.get("callbacks") or {}
-    for key in _PLUGINS:
-        hydra[key] = {k: v for k, v in (hydra.get(key) or {}).items() if k != "_target_"}
-    found = _first_target({**plain, "hydra": hydra})
-    if found is not None or callbacks:
-        raise InvalidRunError(f"{found or 'hydra.callbacks'}: settings never name code to run")
-
-
-def _first_target(value: Any, path: str = "") -> str | None:
-    children = (
-        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    )
-    for key, child in children:
-        full = f"{path}.{key}" if path else str(key)
-        if key == "_target_":
-            return full
-        found = _first_target(child, full)
-        if found is not None:
-            return found
-    return None
 
 
 def _register_names(application: Application[Any]) -> None:

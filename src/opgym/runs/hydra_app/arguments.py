@@ -9,6 +9,8 @@ from typing import Any, NoReturn
 from ...errors import InvalidProblemError
 from .application import GROUPS, Application
 
+#: Keys of Hydra that may name classes: Hydra itself looks them up among known plugins.
+_PLUGINS = ("launcher", "sweeper")
 _QUOTES, _BRACKETS = "'\"", "[]{}()"
 
 
@@ -94,6 +96,39 @@ def refuse_targets(override: str) -> None:
             f"{override!r}: settings never name code; agents, environments and launchers are chosen by their names, "
             "and packages add agents through the entry-point group opgym.solvers"
         )
+
+
+def refuse_composed_targets(config: Any) -> None:
+    """Refuses composed settings that name code.
+
+    Raises:
+        InvalidProblemError: Naming the key.
+    """
+    from omegaconf import OmegaConf
+
+    plain = OmegaConf.to_container(config, resolve=False)
+    assert isinstance(plain, dict)
+    hydra = dict(plain.get("hydra") or {})
+    callbacks = hydra.get("callbacks") or {}
+    for key in _PLUGINS:
+        hydra[key] = {k: v for k, v in (hydra.get(key) or {}).items() if k != "_target_"}
+    found = _first_target({**plain, "hydra": hydra})
+    if found is not None or callbacks:
+        raise InvalidProblemError(f"{found or 'hydra.callbacks'}: settings never name code to run")
+
+
+def _first_target(value: Any, path: str = "") -> str | None:
+    children = (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    )
+    for key, child in children:
+        full = f"{path}.{key}" if path else str(key)
+        if key == "_target_":
+            return full
+        found = _first_target(child, full)
+        if found is not None:
+            return found
+    return None
 
 
 def _settled(application: Application[Any], override: str) -> str:

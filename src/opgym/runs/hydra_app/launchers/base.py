@@ -14,6 +14,7 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from ....errors import InvalidRunError
+from ..arguments import refuse_composed_targets
 from ..sweep import Job, Report, Sweep, skip_finished
 
 
@@ -63,6 +64,7 @@ class SweepLauncher(Launcher):
         with open_dict(config):
             config.hydra.job.id = f"{config.hydra.job.name}_{number}"
             config.hydra.job.num = number
+        refuse_composed_targets(config)
         return config
 
     def _job(self, number: int, overrides: Sequence[str], config: DictConfig, folder: Path) -> Job:
