@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,9 +94,11 @@ def run_app(application: Application[Any], argv: Sequence[str], *, quiet: bool =
             raise InvalidRunError(f"--config-dir {own}: there is no such folder")
         search_path.prepend("own", f"file://{own}", anchor=SearchPathQuery(provider="schema"))
     engine = Hydra.create_main_hydra2(application.name, search_path)
+    handlers = list(logging.root.handlers)
     try:
         return _Engine(engine, application, quiet).do(parser, arguments)
     finally:
+        logging.root.handlers[:] = handlers  # Hydra's help writes through one of its own
         GlobalHydra.instance().clear()
 
 
