@@ -27,6 +27,7 @@ from opgym.datasets.zoo.manifest import MANIFEST
 from opgym.datasets.zoo.statistics import statistics
 from opgym.envs import ENTRY_POINTS, VECTOR_ENTRY_POINTS
 from opgym.problems import PlacementProblem, SchedulingProblem
+from opgym.runs.learner_results import with_tables
 from opgym.runs.tracking import JsonlTracker, LogLine
 from opgym.runs.tracking.console import ConsoleTracker
 from opgym.runs.tracking.tensorboard import TensorBoardTracker
@@ -370,9 +371,17 @@ def metrics_page() -> tuple[str, str]:
     return "metrics.md", "\n".join(text)
 
 
+def learners_page() -> tuple[str, str]:
+    """File name and text of the page of learners: its tables made anew from stored rows, the rest as it is."""
+    name = "sb3.md"
+    return name, with_tables((FOLDER / name).read_text(encoding="utf-8"), FOLDER / "results")
+
+
 def pages() -> dict[str, str]:
     """Text of every generated page, by file name."""
-    made = (solvers_page(), zoo_page(), croissant_file(), memory_order_page(), gdp_page(), metrics_page())
+    made = (
+        solvers_page(), zoo_page(), croissant_file(), memory_order_page(), gdp_page(), metrics_page(), learners_page(),
+    )  # fmt: skip
     return dict([*(environment_page(i) for i in ENTRY_POINTS), *made])
 
 

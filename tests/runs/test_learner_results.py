@@ -40,6 +40,12 @@ def test_the_table_holds_means_with_intervals_best_first() -> None:
     ]
 
 
+def test_of_one_problem_there_is_no_mean() -> None:
+    lines = table([row for row in ROWS if row["row"] == _TWO]).splitlines()
+    assert lines[:3] == ["| agent | `b-infer` |", "|---|--:|", "| `m-etf` | 1.000 |"]
+    assert lines[-1] == "| `single` | - |"
+
+
 def test_one_seed_without_a_value_leaves_no_mean() -> None:
     rows = [*ROWS, _row("ppo", _TWO, 3, None)]
     (line,) = [line for line in table(rows).splitlines() if line.startswith("| `ppo` | 1.400 ")]

@@ -59,7 +59,8 @@ def stored(path: Path) -> list[dict[str, Any]]:
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Agents by problems, as Markdown: mean multiple of the best known value over seeds, with a 95 % interval.
+    """Agents by problems, as Markdown: mean multiple of the best known value over seeds, with a 95 % interval; of
+    several problems, the geometric mean of these means.
 
     An agent that draws no random number has one run, and no interval; ``-`` where it does not apply, or finds nothing
     that fits. Agents stand in the order of their geometric mean over problems, those that lack one last; where each
@@ -75,16 +76,13 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
             return float("inf")
         return float(np.exp(np.mean([np.log(np.mean(each)) for each in values])))
 
-    lines = [
-        "| agent | " + " | ".join(f"`{_short(problem)}`" for problem in problems) + " | geometric mean |",
-        "|---|" + "--:|" * (len(problems) + 1),
-    ]
+    several = len(problems) > 1
+    head = ["agent", *(f"`{_short(problem)}`" for problem in problems), *["geometric mean"] * several]
+    lines = [_line(head), "|---|" + "--:|" * (len(head) - 1)]
     for agent in sorted(agents, key=mean_of):
         mean = mean_of(agent)
         texts = [_text(cells[agent, problem]) for problem in problems]
-        lines.append(
-            f"| `{agent}` | {' | '.join(texts)} | {'-' if mean == float('inf') else f'{mean:.3f}'} |"
-        )
+        lines.append(_line([f"`{agent}`", *texts, *["-" if np.isinf(mean) else f"{mean:.3f}"] * several]))
     return "\n".join(lines) + "\n"
 
 
@@ -100,6 +98,10 @@ def with_tables(page: str, folder: Path) -> str:
         return f"{match[1]}{table(stored(folder / (match['name'] + '.jsonl')))}{match[3]}"
 
     return _TABLE.sub(made, page)
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def _ratios(rows: Sequence[Mapping[str, Any]], agent: str, problem: str) -> list[float]:
