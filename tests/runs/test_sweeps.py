@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from opgym.runs.hydra_app.sweep import FILE
+from opgym.runs.hydra_app.launchers.local import _Processes
+from opgym.runs.hydra_app.sweep import FILE, Job
 
 from .conftest import COMMAND, GUESS, HEARING, environment, metrics, process, results
 
@@ -131,6 +132,19 @@ def test_a_process_that_dies_takes_its_job_with_it_alone(train, tmp_path):
     assert died.exit_code == 1
     assert [job["state"] for job in _jobs(tmp_path)] == ["failed"] * 3 + ["finished"] * 3
     assert "its process died" in died.stderr
+
+
+def test_a_process_that_died_while_it_waited_costs_nobody_anything(tmp_path):
+    processes = _Processes("no application")  # so each job ends at once, with a report that says so
+    job = Job(0, (), {}, str(tmp_path / "run"))
+    assert "AttributeError" in processes.run(job).error
+    (idle,) = processes._free
+    (waiting,) = idle._processes.values()
+    waiting.kill()
+    _until(lambda: idle._broken)  # it has been noticed
+    assert "AttributeError" in processes.run(job).error
+    assert idle not in processes._all
+    processes.close()
 
 
 def test_wrong_settings_of_one_job_start_none(train, tmp_path):

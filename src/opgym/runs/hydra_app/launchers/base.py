@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -51,12 +52,13 @@ class SweepLauncher(Launcher):
         self._sweep.begin(folder, jobs)
         left = skip_finished(self._sweep, jobs, progress)
         if left:
-            for report in self._run(left):
-                self._sweep.end(report)
+            with closing(self._run(left)) as reports:  # whatever happens here, what runs is ended
+                for report in reports:
+                    self._sweep.end(report)
         return [self._returned(configs[job.number], job, self._sweep.row(job.number).score) for job in jobs]
 
     @abstractmethod
-    def _run(self, jobs: Sequence[Job]) -> Iterator[Report]:
+    def _run(self, jobs: Sequence[Job]) -> Generator[Report]:
         """Runs jobs; yields the report of each as it ends."""
 
     def _compose(self, number: int, overrides: Sequence[str]) -> DictConfig:

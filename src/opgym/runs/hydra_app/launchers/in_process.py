@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
 from ..plugin import target
@@ -20,6 +20,6 @@ class BasicSettings:
 class BasicLauncher(SweepLauncher):
     """One job after the other, in this process."""
 
-    def _run(self, jobs: Sequence[Job]) -> Iterator[Report]:
+    def _run(self, jobs: Sequence[Job]) -> Generator[Report]:
         for job in jobs:
             yield execute(self._sweep.application, job)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Generator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -43,7 +43,7 @@ class JoblibLauncher(SweepLauncher):
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         self._processes = min(n_jobs or cores, cores)
 
-    def _run(self, jobs: Sequence[Job]) -> Iterator[Report]:
+    def _run(self, jobs: Sequence[Job]) -> Generator[Report]:
         try:
             from joblib import Parallel, delayed
         except ImportError:
@@ -79,27 +79,36 @@ class _Processes:
         with self._lock:
             if self._closed:
                 return Report(job.number, error="not started: the sweep was ended")
-            # spawn: a fork would copy locks of threads that do not exist in the child.
-            process = (
-                self._free.pop()
-                if self._free
-                else ProcessPoolExecutor(1, get_context("spawn"), prepare_worker)
-            )
-            self._all.add(process)
             with no_interrupts():
-                future = process.submit(execute, self._application, job)
+                process, future = self._start(job)
         try:
             report = future.result()
         except BrokenProcessPool:
             with self._lock:
-                self._all.discard(process)
-            process.shutdown(wait=False)
+                self._drop(process)
             return Report(
                 job.number, error="its process died (killed from outside, out of memory, or crashed)"
             )
         with self._lock:
             self._free.append(process)
         return report
+
+    def _start(self, job: Job) -> tuple[ProcessPoolExecutor, Future[Report]]:
+        """Gives a job to a free process, or to a new one where there is none, or where all died while they waited."""
+        while self._free:
+            process = self._free.pop()
+            try:
+                return process, process.submit(execute, self._application, job)
+            except BrokenProcessPool:
+                self._drop(process)
+        # spawn: a fork would copy locks of threads that do not exist in the child.
+        process = ProcessPoolExecutor(1, get_context("spawn"), prepare_worker)
+        self._all.add(process)
+        return process, process.submit(execute, self._application, job)
+
+    def _drop(self, process: ProcessPoolExecutor) -> None:
+        self._all.discard(process)
+        process.shutdown(wait=False)
 
     def close(self) -> None:
         """Ends all processes, also those that work."""

@@ -8,7 +8,7 @@ import os
 import secrets
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,7 +65,7 @@ class RayLauncher(SweepLauncher):
             "max_retries": retries,
         }
 
-    def _run(self, jobs: Sequence[Job]) -> Iterator[Report]:
+    def _run(self, jobs: Sequence[Job]) -> Generator[Report]:
         # No statistics of use leave the machine, and nothing is asked of a network.
         os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,7 +55,7 @@ class SubmititLauncher(SweepLauncher):
             require_positive(name, parameters.get(name))
         self._executor, self._requeues, self._parameters = executor, max_requeues, parameters
 
-    def _run(self, jobs: Sequence[Job]) -> Iterator[Report]:
+    def _run(self, jobs: Sequence[Job]) -> Generator[Report]:
         try:
             import submitit
         except ImportError:
