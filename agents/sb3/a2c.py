@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..registry import register
 from ..search.options import of_type
+from .documentation import lists_all_options
 from .on_policy import OnPolicyLearner, rollout_steps
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 
 @register
+@lists_all_options
 @dataclass(frozen=True)
 class A2C(OnPolicyLearner):
     """Actor-critic that takes one step of the optimizer after each short rollout; it is not told which actions are

@@ -14,6 +14,7 @@ from .. import metrics
 from ..registry import register
 from ..search.options import at_least
 from .base import SB3Learner, at_most_one, positive
+from .documentation import lists_all_options
 
 if TYPE_CHECKING:
     from stable_baselines3.common.base_class import BaseAlgorithm
@@ -29,6 +30,7 @@ _LOSSES = {
 
 
 @register
+@lists_all_options
 @dataclass(frozen=True)
 class DQN(SB3Learner):
     """Deep Q-learning with a replay buffer and a target network, for games of one choice per step.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..registry import register
+from .documentation import lists_all_options
 from .ppo import ClippedLearner
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 
 @register
+@lists_all_options
 @dataclass(frozen=True)
 class MaskablePPO(ClippedLearner):
     """PPO whose policy is told which actions are legal, and gives the others no probability."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ..registry import register
 from ..search.options import at_least
 from .base import positive
+from .documentation import lists_all_options
 from .on_policy import OnPolicyLearner, rollout_steps
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class ClippedLearner(OnPolicyLearner):
 
 
 @register
+@lists_all_options
 @dataclass(frozen=True)
 class PPO(ClippedLearner):
     """PPO that is not told which actions are legal; an illegal one is replaced as the environment says."""

@@ -1,5 +1,7 @@
 """Options of learners: impossible ones are refused where they are given, with what is possible."""
 
+import dataclasses
+import re
 import warnings
 
 import numpy as np
@@ -8,6 +10,7 @@ import pytest
 pytest.importorskip("stable_baselines3")
 
 from opgym import agents
+from opgym.agents.registry import solver_class
 from opgym.agents.sb3 import environments
 from opgym.agents.sb3.base import SB3Learner
 from opgym.agents.sb3.building import make_algorithm, make_environment
@@ -17,7 +20,7 @@ from opgym.errors import InvalidProblemError, UnknownIdError
 from opgym.problems import Budget
 
 from .problems import placement, scheduling
-from .test_solving import QUICK
+from .test_solving import NAMES, QUICK
 
 
 @pytest.mark.parametrize(
@@ -153,3 +156,11 @@ def test_a_buffer_of_gigabytes_is_announced_with_its_bytes(monkeypatch):
         UserWarning, match="the buffer of 200 steps takes 84,800 bytes"
     ):  # before and after each step
         dqn.fit([placement()], steps=400)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_docstring_lists_every_option_once(name):
+    learner = solver_class(name)
+    listed = re.findall(r"^    (\w+): ", learner.__doc__.partition("Attributes:\n")[2], re.MULTILINE)
+    assert sorted(listed) == sorted(f.name for f in dataclasses.fields(learner) if f.init)
+    assert "every episode is one evaluation" in learner.__doc__
