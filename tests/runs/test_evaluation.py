@@ -290,6 +290,14 @@ def test_an_agent_that_changes_during_a_run_is_found_out() -> None:
         asked.make()
 
 
+def test_a_name_goes_before_a_folder_of_that_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bfs").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert Contestant.of("bfs").make().name == "bfs"
+    with pytest.raises(InvalidProblemError, match=r"a folder without agent\.json"):
+        Contestant.of("./bfs")
+
+
 @pytest.mark.parametrize(
     ("agents", "error", "message"),
     [

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-from ..conf import make_agent
-from ..runs.contestants import Contestant, learner_folder
+from ..conf import agent_names, make_agent
+from ..errors import UnknownIdError
+from ..runs.contestants import Contestant, is_solver
 from ..runs.evaluate_app import EvaluateApplication, Watch
 from .console import complain
 from .progress import progress_bar
@@ -19,18 +19,17 @@ class EvaluateCommand(EvaluateApplication):
     """The application with names of settings, and somebody who watches."""
 
     def contestant(self, given: Any) -> Contestant:
-        """An agent as it is asked for; a name may be that of stored settings."""
-        from ..runs.contestants import Contestant
-
-        if (
-            isinstance(given, Mapping)
-            or not isinstance(given, str)
-            or learner_folder(Path(given)) is not None
-        ):
+        """An agent as it is asked for; a name may be that of stored settings, or of a file of settings."""
+        if not isinstance(given, str):
             return Contestant.of(given)
-        if Path(given).is_dir():
-            return Contestant.of(given)  # says what is missing there
-        return Contestant.of_solver(given, make_agent(given))
+        if given in agent_names() or given.endswith(".yaml"):
+            return Contestant.of_solver(given, make_agent(given))
+        try:
+            return Contestant.of(given)
+        except UnknownIdError:
+            if not is_solver(given):
+                make_agent(given)  # suggests names of settings, too
+            raise
 
     @contextmanager
     def watched(self) -> Iterator[Watch]:

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from ..agents import Solver, load, make
+from ..agents.registry import solver_class
 from ..agents.saved import AGENT_FILE
-from ..errors import InvalidProblemError
+from ..errors import InvalidProblemError, UnknownIdError
 
 #: Where a learner is saved in the folder of its training.
 AGENT_FOLDER = "agent"
@@ -56,13 +57,15 @@ class Contestant:
             if not isinstance(given, str | os.PathLike):
                 raise InvalidProblemError(f"agent {given!r:.200}; expected a name, a path, or a mapping")
             text = os.fspath(given)
-            if learner_folder(Path(text)) is None:
-                if os.sep in text or Path(text).exists():
-                    raise InvalidProblemError(
-                        f"agent {text!r}: a folder without {AGENT_FILE} and without {AGENT_FOLDER}/{AGENT_FILE}"
-                    )
+            if is_solver(text):  # a name goes before a folder of that name; ./NAME is the folder
                 return cls.of({"solver": text})
-            return cls(text, text, _made(text)[1])
+            if learner_folder(Path(text)) is not None:
+                return cls(text, text, _made(text)[1])
+            if os.sep in text or Path(text).exists():
+                raise InvalidProblemError(
+                    f"agent {text!r}: a folder without {AGENT_FILE} and without {AGENT_FOLDER}/{AGENT_FILE}"
+                )
+            return cls.of({"solver": text})  # says which names there are
         if not {"solver"} <= given.keys() <= set(_KEYS) or not isinstance(given["solver"], str):
             raise InvalidProblemError(
                 f"agent {dict(given)!r:.200}; expected a name, a path, or "
@@ -150,6 +153,15 @@ def _made(given: str) -> tuple[Solver[Any, Any], str]:
     except (TypeError, ValueError) as error:
         raise InvalidProblemError(f"agent {document['solver']!r}: {error}") from None
     return solver, digest_of(solver)
+
+
+def is_solver(name: str) -> bool:
+    """Whether a solver has this name."""
+    try:
+        solver_class(name)
+    except UnknownIdError:
+        return False
+    return True
 
 
 def learner_folder(path: Path) -> Path | None:
