@@ -12,8 +12,8 @@ from opgym.datasets.reference.verification import verify_lines
 from opgym.datasets.suites import Row, Suite, recipes
 from opgym.datasets.suites.roles import LEAST_GAP, role_of
 from opgym.problems import Placement, PlacementProblem
-from opgym.runs.reference import Task, heuristic_names, measure, named_searches
-from opgym.runs.reference_columns import wrong_heuristics
+from opgym.runs.references.reference import Task, heuristic_names, measure, named_searches
+from opgym.runs.references.reference_columns import wrong_heuristics
 
 SUITES = [name for name in suites_with_lines() if name == "gdp" or name.startswith("gdp-")]
 

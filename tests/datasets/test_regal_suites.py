@@ -10,10 +10,10 @@ from opgym.datasets import synthetic, zoo
 from opgym.datasets.reference import Lines, lines
 from opgym.datasets.suites import Suite
 from opgym.problems import PlacementProblem, SchedulingProblem
-from opgym.runs import headroom
-from opgym.runs.reference import measure as measure_line
-from opgym.runs.regal_lines import reference_task, report
-from opgym.runs.regal_suites import CAP, SETTINGS, Task, leaves_a_gap, measure, row_of, tasks
+from opgym.runs.references.reference import measure as measure_line
+from opgym.runs.references.regal_lines import reference_task, report
+from opgym.runs.references.regal_suites import CAP, SETTINGS, Task, leaves_a_gap, measure, row_of, tasks
+from opgym.runs.reproduce import headroom
 from opgym.statistics import LEAST_CLUSTERS
 
 NAMES = list(SETTINGS)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from opgym.runs.result_tables import CURVES, KEY, RESULTS, write_table
+from opgym.runs.evaluate.result_tables import CURVES, KEY, RESULTS, write_table
 
 NONE = ("value", "bound", "best_known", "reference", "ratio_to_bound", "ratio_to_best_known", "ratio_to_reference",
         "evaluations", "seconds", "peak_bytes", "step_time_ns")  # fmt: skip

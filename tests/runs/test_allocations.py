@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from opgym.graphs.readers.torch import executable
-from opgym.runs.allocations import Event, Peak, peak_of, peak_of_program, peak_of_training, recorded
+from opgym.runs.reproduce.allocations import Event, Peak, peak_of, peak_of_program, peak_of_training, recorded
 
 BEGIN, CALL, RETURN = Event("opgym.begin"), Event("opgym.call"), Event("opgym.return")
 

@@ -7,8 +7,8 @@ from typer.testing import CliRunner
 
 from opgym.cli.app import app
 from opgym.datasets.reference import BestKnown
-from opgym.runs.best_known import improve
-from opgym.runs.headroom import Settings, Task, tasks
+from opgym.runs.references.best_known import improve
+from opgym.runs.reproduce.headroom import Settings, Task, tasks
 
 TASKS = tasks(Settings(graphs=1))[:2] + tasks(Settings(graphs=1))[4:6]  # er and ba, on one device and on two
 

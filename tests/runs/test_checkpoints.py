@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from opgym.errors import InvalidRunError
-from opgym.runs.checkpoints import CheckpointStore, TrainingMonitor
 from opgym.runs.tracking import Tracker
+from opgym.runs.train.checkpoints import CheckpointStore, TrainingMonitor
 
 TRAINING = {"agent": {"solver": "ppo", "options": {"gamma": 1.0}}, "seed": 0}
 

@@ -20,10 +20,10 @@ from opgym.agents.solver import Remark, SchedulingSolver
 from opgym.conf import make_agent
 from opgym.errors import InvalidProblemError, OpgymError, UnknownIdError
 from opgym.problems import Budget, Order, Placement, SchedulingProblem
-from opgym.runs.cases import Case, cases_of_graphs, cases_of_suite
-from opgym.runs.contestants import Contestant, contestants, digest_of
-from opgym.runs.evaluation import ROWS, Comparison, evaluate, measure
-from opgym.runs.result_tables import CURVES, RESULTS, read_table
+from opgym.runs.evaluate.cases import Case, cases_of_graphs, cases_of_suite
+from opgym.runs.evaluate.contestants import Contestant, contestants, digest_of
+from opgym.runs.evaluate.evaluation import ROWS, Comparison, evaluate, measure
+from opgym.runs.evaluate.result_tables import CURVES, RESULTS, read_table
 
 GRAPHS = ["synthetic/er?n=30&seed=3", "synthetic/ws?n=30&seed=4"]
 AGENTS = ["bfs", "random-order", "order-annealing"]
@@ -410,7 +410,7 @@ def test_saved_learners_are_compared_too_in_other_processes_as_well(tmp_path: Pa
 def test_a_learner_that_is_trained_on_is_another_one(tmp_path: Path) -> None:
     (tmp_path / "agent.json").write_text("{}")
     (tmp_path / "weights.safetensors").write_bytes(b"0")
-    from opgym.runs import contestants as module
+    from opgym.runs.evaluate import contestants as module
 
     first = module._digest_of_files(tmp_path)
     (tmp_path / "weights.safetensors").write_bytes(b"1")

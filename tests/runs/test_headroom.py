@@ -12,8 +12,8 @@ from opgym.datasets import load, synthetic
 from opgym.datasets.reference import BestKnown, Known
 from opgym.errors import InvalidProblemError, InvalidSolutionError
 from opgym.problems import Budget, SchedulingProblem
-from opgym.runs import headroom
-from opgym.runs.headroom import BASE, FAMILIES, Settings, Task, measure, run
+from opgym.runs.reproduce import headroom
+from opgym.runs.reproduce.headroom import BASE, FAMILIES, Settings, Task, measure, run
 
 TINY = Settings(graphs=1, seeds=2, devices=(1, 2), scale=0.02)
 

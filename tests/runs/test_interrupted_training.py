@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from opgym.agents.metrics import TIMED
-from opgym.runs.checkpoints import CheckpointStore, TrainingMonitor
 from opgym.runs.tracking import make_tracker, read_log
+from opgym.runs.train.checkpoints import CheckpointStore, TrainingMonitor
 
 pytest.importorskip("tensorboard")
 

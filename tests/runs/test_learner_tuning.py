@@ -12,8 +12,8 @@ from opgym import conf
 from opgym.agents import make
 from opgym.datasets import zoo
 from opgym.errors import InvalidProblemError, UnknownIdError
-from opgym.runs import learner_tuning
-from opgym.runs.learner_tuning import CHOICES, PLANS, Instance, Stage, as_yaml, draw, run
+from opgym.runs.reproduce import learner_tuning
+from opgym.runs.reproduce.learner_tuning import CHOICES, PLANS, Instance, Stage, as_yaml, draw, run
 
 #: Values by setting and problem, in place of runs that take seconds: the setting of the lower rate is the better one.
 _LOSS = {"zoo/a": 1.0, "zoo/b": 2.0, "zoo/c": 3.0}

@@ -16,7 +16,7 @@ from opgym.datasets.zoo.models.random_wiring import RandWire, watts_strogatz
 from opgym.datasets.zoo.models.rnnlm import LSTMLanguageModel
 from opgym.datasets.zoo.models.workload import Workload, ids, reals
 from opgym.problems import Order, SchedulingProblem
-from opgym.runs import memory_truth, truth_nets
+from opgym.runs.reproduce import memory_truth, truth_nets
 
 TINY = {
     "rnnlm": Workload(
@@ -170,9 +170,7 @@ def test_a_missed_bar_is_an_error(tiny, monkeypatch):
 
 
 def test_without_torch_it_says_what_to_install():
-    script = (
-        "import sys; sys.modules['torch'] = None; from opgym.runs.memory_truth import run; run(quick=True)"
-    )
+    script = "import sys; sys.modules['torch'] = None; from opgym.runs.reproduce.memory_truth import run; run(quick=True)"
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert found.returncode == 1
     assert "MissingExtraError: memory-truth runs networks with the package torch" in found.stderr

@@ -14,7 +14,7 @@ from opgym.datasets import load
 from opgym.datasets.reference import load_proven_peaks
 from opgym.datasets.synthetic import FAMILIES, SEEDS
 from opgym.problems import Order, SchedulingProblem
-from opgym.runs import optima
+from opgym.runs.reproduce import optima
 
 SMALL = "synthetic/layered?n=20&seed=2000000"
 

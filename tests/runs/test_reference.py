@@ -12,8 +12,16 @@ from opgym.datasets.reference import Best, Line, Lines
 from opgym.datasets.suites import Row, Suite
 from opgym.errors import InvalidDatasetError
 from opgym.problems import Placement, SchedulingProblem
-from opgym.runs import reference
-from opgym.runs.reference import Task, lines_of, measure, named_searches, polishing, published, settle
+from opgym.runs.references import reference
+from opgym.runs.references.reference import (
+    Task,
+    lines_of,
+    measure,
+    named_searches,
+    polishing,
+    published,
+    settle,
+)
 
 
 def row(id: str, cluster: str = "", objective: str = "peak_memory", capacity: int | None = None) -> Row:

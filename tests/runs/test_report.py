@@ -15,13 +15,13 @@ import pytest
 from markdown_it import MarkdownIt
 
 from opgym.errors import InvalidDatasetError
-from opgym.runs import result_tables
+from opgym.runs.evaluate import result_tables
+from opgym.runs.evaluate.result_tables import CURVE_COLUMNS, CURVES, RESULT_COLUMNS, RESULTS, read_table
 from opgym.runs.report import report
 from opgym.runs.report.figures import pareto_front
 from opgym.runs.report.markdown import escaped
 from opgym.runs.report.numbers import anytime_curves, document, ranking
 from opgym.runs.report.sections import Section, read_sections
-from opgym.runs.result_tables import CURVE_COLUMNS, CURVES, RESULT_COLUMNS, RESULTS, read_table
 from opgym.statistics import bootstrap_interquartile_mean
 
 from .made_tables import result, write

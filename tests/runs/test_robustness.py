@@ -13,8 +13,8 @@ from opgym.datasets.suites import Row, Suite
 from opgym.graphs import Cluster
 from opgym.graphs.costs import RooflineCost
 from opgym.problems import PlacementProblem
-from opgym.runs import robustness
-from opgym.runs.robustness import CHANGES, Change, KindEfficiency
+from opgym.runs.reproduce import robustness
+from opgym.runs.reproduce.robustness import CHANGES, Change, KindEfficiency
 
 GRAPH = "synthetic/layered?n=40&seed=2000000"
 CLUSTER = "2xP100"

@@ -11,7 +11,7 @@ from opgym.datasets.reference import Best, Line
 from opgym.datasets.suites import Suite
 from opgym.datasets.suites.roles import LEAST_GAP
 from opgym.problems import Order, SchedulingProblem
-from opgym.runs.screening import RULES, candidates, method, order_row, screen, suite_of
+from opgym.runs.references.screening import RULES, candidates, method, order_row, screen, suite_of
 
 #: One that leaves a gap, and one where the program order is the best.
 ENTRIES = [zoo.entry("din-12-train"), zoo.entry("googlenet-infer")]

@@ -55,7 +55,7 @@ def test_stored_settings_of_agents_are_members_too(train, path):
 @pytest.mark.parametrize("path", sorted(CONF.glob("train/experiment/*.yaml")), ids=lambda path: path.stem)
 def test_experiments_are_short_and_can_be_trained(train, path, tmp_path):
     from opgym.runs.run_folder import Progress
-    from opgym.runs.train_app import TrainApplication
+    from opgym.runs.train.app import TrainApplication
 
     lines = path.read_text().splitlines()
     assert 10 <= len(lines) <= 45

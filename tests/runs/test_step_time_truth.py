@@ -17,9 +17,9 @@ from opgym.datasets.zoo.models.workload import Workload, ids
 from opgym.errors import ExecutionFailedError
 from opgym.graphs import PROFILES, Cluster, Link, TableCost
 from opgym.problems import PlacementProblem
-from opgym.runs import step_time_nets, step_time_truth, two_processes
-from opgym.runs.step_time_placements import COUNT, ONE_DEVICE, placements
-from opgym.runs.two_processes import Task
+from opgym.runs.reproduce import step_time_nets, step_time_truth, two_processes
+from opgym.runs.reproduce.step_time_placements import COUNT, ONE_DEVICE, placements
+from opgym.runs.reproduce.two_processes import Task
 
 TINY = Workload("rnnlm", partial(LSTMLanguageModel, 2, 32, 50), (ids(50, 8, 4),), (ids(50, 8, 4),), "sgd")
 
@@ -195,9 +195,7 @@ def test_the_networks_of_the_run():
 
 
 def test_without_torch_it_says_what_to_install():
-    script = (
-        "import sys; sys.modules['torch'] = None; from opgym.runs.step_time_truth import run; run(quick=True)"
-    )
+    script = "import sys; sys.modules['torch'] = None; from opgym.runs.reproduce.step_time_truth import run; run(quick=True)"
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert found.returncode == 1
     assert "MissingExtraError: step-time-truth runs networks with the package torch" in found.stderr

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from opgym.runs import training
 from opgym.runs.run_folder import locked
-from opgym.runs.train_config import AgentConfig, EnvConfig, ProblemConfig, TrainConfig, TrainerConfig
-from opgym.runs.training import TrainResult
+from opgym.runs.train import training
+from opgym.runs.train.config import AgentConfig, EnvConfig, ProblemConfig, TrainConfig, TrainerConfig
+from opgym.runs.train.training import TrainResult
 
 from .conftest import GUESS, HEARING, environment, metrics, process, results
 
@@ -212,7 +212,7 @@ def test_the_lock_of_a_process_that_ends_is_waited_for(tmp_path):
 
 
 def test_a_full_disk_is_a_message_and_the_run_goes_on(train, tmp_path, monkeypatch):
-    from opgym.runs import checkpoints
+    from opgym.runs.train import checkpoints
 
     real, calls = checkpoints._write_manifest, []
 

@@ -10,8 +10,8 @@ from opgym.agents import make
 from opgym.datasets import synthetic
 from opgym.errors import InvalidProblemError
 from opgym.problems import Budget
-from opgym.runs.headroom import FAMILIES, Task
-from opgym.runs.tuning import UNTUNED, Stage, as_yaml, grid, run
+from opgym.runs.reproduce.headroom import FAMILIES, Task
+from opgym.runs.reproduce.tuning import UNTUNED, Stage, as_yaml, grid, run
 
 #: One setting that only draws mutants, and one that works.
 _BAD = {"population": 100, "elites": 1, "mutants": 99, "bias": 0.7, "mutant_beta": [1.0, 1.0]}

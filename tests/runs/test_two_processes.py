@@ -16,7 +16,7 @@ from opgym.errors import ExecutionFailedError
 from opgym.graphs import PROFILES, Cluster, GraphBuilder, TableCost
 from opgym.problems import Placement, PlacementProblem, program_order
 from opgym.problems.grouping import colocation_units
-from opgym.runs.two_processes import LinkTimes, Pair, Task, pair, plan_step, usable_cores
+from opgym.runs.reproduce.two_processes import LinkTimes, Pair, Task, pair, plan_step, usable_cores
 
 LINK = LinkTimes(copy_ns=1_000, bytes_per_second=10**9, signal_ns=500)
 RNNLM = Task(

@@ -80,9 +80,9 @@ def reference(
     """
     from .. import datasets
     from ..datasets.reference import FOLDER
-    from ..runs.reference import Task, lines_of, named_searches, published, settle
-    from ..runs.regal_lines import reference_task, with_known
-    from ..runs.regal_suites import SETTINGS
+    from ..runs.references.reference import Task, lines_of, named_searches, published, settle
+    from ..runs.references.regal_lines import reference_task, with_known
+    from ..runs.references.regal_suites import SETTINGS
     from .targets import require_folder
 
     found = datasets.suite(suite)
@@ -180,10 +180,10 @@ def screen(
     """
     from ..datasets.reference import FOLDER
     from ..errors import unknown_id
-    from ..runs.reference import published, settle
-    from ..runs.regal_suites import SETTINGS
-    from ..runs.screening import RULES, SECONDS, candidates, method, suite_of
-    from ..runs.screening import screen as search
+    from ..runs.references.reference import published, settle
+    from ..runs.references.regal_suites import SETTINGS
+    from ..runs.references.screening import RULES, SECONDS, candidates, method, suite_of
+    from ..runs.references.screening import screen as search
     from .targets import require_folder
 
     if suite in SETTINGS:
@@ -232,8 +232,8 @@ def _screen_regal(
     suite: str, graphs: str, out: Path, evaluations: int | None, workers: int, as_json: bool
 ) -> None:
     from ..datasets.suites import POPULATIONS
-    from ..runs.regal_suites import EVALUATIONS, method, suite_of, tasks
-    from ..runs.regal_suites import screen as search
+    from ..runs.references.regal_suites import EVALUATIONS, method, suite_of, tasks
+    from ..runs.references.regal_suites import screen as search
 
     count = evaluations or EVALUATIONS
     chosen = [task for task in tasks(suite, count) if graphs in task.graph]

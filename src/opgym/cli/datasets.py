@@ -323,8 +323,8 @@ def _verify_lines(folder: Path, full: bool) -> tuple[int, list[Finding]]:
     from .. import datasets
     from ..datasets.reference import suites_with_lines
     from ..datasets.reference.verification import verify_lines
-    from ..runs.reference import published
-    from ..runs.reference_columns import wrong_heuristics
+    from ..runs.references.reference import published
+    from ..runs.references.reference_columns import wrong_heuristics
 
     count, findings = 0, []
     for name in suites_with_lines(folder):

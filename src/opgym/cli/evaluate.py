@@ -53,7 +53,7 @@ def evaluate(
     --json prints {folder, results}, results a list of the rows of results.parquet. The exit code is 2 for wrong
     settings, and 1 where a run failed; the others finish.
     """
-    from ..runs.evaluate_app import EvaluationFailedError
+    from ..runs.evaluate.app import EvaluationFailedError
     from ..runs.hydra_app import RunFailed, run_app
     from .evaluate_command import EvaluateCommand
     from .train import show_sweep

@@ -8,8 +8,8 @@ from typing import Any
 
 from ..conf import agent_names, make_agent
 from ..errors import UnknownIdError
-from ..runs.contestants import Contestant, is_solver
-from ..runs.evaluate_app import EvaluateApplication, Watch
+from ..runs.evaluate.app import EvaluateApplication, Watch
+from ..runs.evaluate.contestants import Contestant, is_solver
 from .console import complain
 from .progress import progress_bar
 from .workers import cores

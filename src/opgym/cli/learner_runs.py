@@ -45,7 +45,7 @@ def learner_tuning(
     """
     from ..errors import unknown_id
     from ..graphs.atomic import write_text
-    from ..runs.learner_tuning import PLANS, as_yaml, run
+    from ..runs.reproduce.learner_tuning import PLANS, as_yaml, run
     from .reproduce import as_json_text
     from .targets import require_folder
 

@@ -10,7 +10,7 @@ from .console import new_table, show, stdout
 
 def show_optima(document: Mapping[str, Any]) -> None:
     """A table of the graphs, one of the solvers, and what follows."""
-    from ..runs.optima import trivial
+    from ..runs.reproduce.optima import trivial
 
     graphs = new_table(
         {"graph": "left", "ops": "right", "bytes": "right", "proven by": "left", "s": "right", "program": "right",

@@ -62,7 +62,7 @@ def headroom(
     """
     from ..datasets.reference import PACKAGED, BestKnown
     from ..graphs.atomic import write_text
-    from ..runs.headroom import Settings, run
+    from ..runs.reproduce.headroom import Settings, run
     from .targets import require_folder, require_writable
 
     settings = Settings(graphs, seeds, _numbers(devices, "--devices"), scale)
@@ -115,8 +115,8 @@ def best_known(
     few problems, so a run that is cut short is not lost.
     """
     from ..datasets.reference import PACKAGED, BestKnown
-    from ..runs.best_known import improve
-    from ..runs.headroom import Settings, tasks
+    from ..runs.references.best_known import improve
+    from ..runs.reproduce.headroom import Settings, tasks
     from .targets import require_writable
 
     require_writable(out, "--out")
@@ -161,7 +161,7 @@ def tuning(
     The folder gets rows.jsonl, tuning.json (what --json prints) and brkga-tuned.yaml.
     """
     from ..graphs.atomic import write_text
-    from ..runs.tuning import as_yaml, run
+    from ..runs.reproduce.tuning import as_yaml, run
     from .targets import require_folder
 
     require_folder(out, "--out")
@@ -235,7 +235,7 @@ def optima(
     A value below something that was proven ends the command with an error (exit code 1).
     """
     from ..datasets.reference import save_proven_peaks
-    from ..runs.optima import proven_peaks, run
+    from ..runs.reproduce.optima import proven_peaks, run
     from .targets import require_writable
 
     if out is not None:
@@ -274,7 +274,7 @@ def regal_headroom(as_json: JsonOption = False) -> None:
 
     --json prints a list of {suite, suite_version, reference_version, tables}.
     """
-    from ..runs.regal_lines import report_all
+    from ..runs.references.regal_lines import report_all
     from .regal_report import show_regal
 
     documents = report_all()
@@ -303,7 +303,7 @@ def regal_cap(
 
     --json prints a list of {factor, graphs, runs, feasible, left, heuristic_feasible}.
     """
-    from ..runs.regal_cap import run
+    from ..runs.reproduce.regal_cap import run
     from .regal_report import show_cap
 
     with counting_bar("graphs") as progress:

@@ -55,7 +55,7 @@ def train(
     --json prints the result: {value, unit, verdict, ratio_to_reference, score, problems, ...}; of a sweep its jobs.
     The exit code is 2 for wrong settings, and 1 where a training failed; in a sweep the others finish.
     """
-    from ..runs.train_app import TrainApplication
+    from ..runs.train.app import TrainApplication
 
     run(TrainApplication(), context.args, as_json=as_json, say=_say)
 

@@ -35,7 +35,7 @@ def memory_truth(
     The bars: no peak off by more than 5 %, which ends the command with an error (exit code 1), and orders ranked
     alike: Kendall's tau of at least 0.9 over orders whose peaks differ by more than 2 %.
     """
-    from ..runs.memory_truth import run
+    from ..runs.reproduce.memory_truth import run
 
     with counting_bar("networks") as progress:
         document = run(quick=quick, workers=workers or cores(), progress=progress)
@@ -70,7 +70,7 @@ def step_time_truth(
     The bar: Kendall's tau of at least 0.8 between simulated and measured times of a network's placements; a
     network that misses it ends the command with an error (exit code 1).
     """
-    from ..runs.step_time_truth import run
+    from ..runs.reproduce.step_time_truth import run
 
     with counting_bar("networks") as progress:
         document = run(quick=quick, progress=progress)
@@ -102,7 +102,7 @@ def ranking_robustness(
     roofline, and all four models of channels. Kendall's tau compares the order of the solvers with that under
     the default model: once solved anew, and once with the placements of the default model.
     """
-    from ..runs.robustness import run
+    from ..runs.reproduce.robustness import run
     from .truth_report import show_robustness
 
     with counting_bar("rows") as progress:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...errors import InvalidRunError, MissingExtraError, OpgymError
 from ..run_folder import Progress
-from ..train_config import digest
+from ..train.config import digest
 from .application import Application
 from .arguments import parse, refuse_composed_targets
 from .sweep import Sweep, write_error

@@ -16,7 +16,7 @@ from ...statistics import (
     performance_profile,
     probability_of_improvement,
 )
-from ..result_tables import FAILED, NOT_APPLICABLE
+from ..evaluate.result_tables import FAILED, NOT_APPLICABLE
 from .sections import Section
 
 #: A run within this factor of the best is as good as it for most purposes.

@@ -1,0 +1,1 @@
+"""Agents beside each other at equal budgets: cases, contestants, judging, tables."""

@@ -1,0 +1,1 @@
+"""What suites are measured against: reference lines, best-known values, screening."""

@@ -1,0 +1,1 @@
+"""What `opgym reproduce` runs: studies whose figures stand in the docs."""

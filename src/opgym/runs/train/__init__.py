@@ -1,0 +1,1 @@
+"""One training in one folder: settings, problems, checkpoints, result."""

@@ -1,0 +1,79 @@
+"""``opgym train`` as an application of Hydra."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ...errors import InvalidProblemError, unknown_id
+from ..hydra_app import Application
+from ..run_folder import Progress, progress_of, require_fresh
+from .config import OUTSIDE, TrainConfig
+
+
+class TrainApplication(Application[TrainConfig]):
+    """Trains an agent."""
+
+    name = "train"
+    schema = TrainConfig
+    open_keys = ("agent.options", "env.options", "logger")
+    several = ("logger",)
+    outside = OUTSIDE
+
+    def read(self, settings: Mapping[str, Any]) -> TrainConfig:
+        """The settings, from plain data."""
+        return TrainConfig.from_json(settings)
+
+    def folder_name(self, settings: TrainConfig) -> str:
+        """Agent, environment, problem, seed, and a digest."""
+        return settings.folder_name
+
+    def prepare(self, settings: TrainConfig, folder: Path) -> Progress:
+        """Makes the learner and the problems, and looks at the folder."""
+        from .problems import pose
+        from .training import make_learner, require_applies, require_same
+
+        learner = make_learner(settings)
+        _require_loggers(settings.logger)
+        progress = progress_of(folder)
+        if settings.resume and progress is not Progress.ABSENT:
+            require_same(settings, folder)
+        else:
+            require_fresh(folder)
+        if progress is not Progress.FINISHED:
+            require_applies(learner, pose(settings.problem, settings.env.id))
+        return progress
+
+    def run(self, settings: TrainConfig, folder: Path) -> dict[str, Any]:
+        """Trains."""
+        from .training import train
+
+        return train(settings, folder).to_json()
+
+    def result(self, folder: Path) -> dict[str, Any]:
+        """The result of a finished training."""
+        from .training import TrainResult
+
+        return TrainResult.load(folder).to_json()
+
+    def in_sweep(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Many jobs at once draw no progress bars."""
+        loggers = {name: options for name, options in settings["logger"].items() if name != "console"}
+        return {**settings, "logger": loggers}
+
+
+def _require_loggers(loggers: Mapping[str, Mapping[str, Any] | None]) -> None:
+    """Refuses a logger or an option that does not exist.
+
+    Raises:
+        UnknownIdError: With the nearest ones.
+        InvalidProblemError: Options of a logger that has none.
+    """
+    from ..tracking import NAMES
+
+    for name, options in loggers.items():
+        if name not in NAMES:
+            raise unknown_id("logger", name, list(NAMES))
+        if options and name != "wandb":
+            raise InvalidProblemError(f"logger.{name} has no options; got {', '.join(options)}")
