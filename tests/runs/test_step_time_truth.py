@@ -195,7 +195,8 @@ def test_the_networks_of_the_run():
 
 
 def test_without_torch_it_says_what_to_install():
-    script = "import sys; sys.modules['torch'] = None; from opgym.runs.reproduce.step_time_truth import run; run(quick=True)"
+    program = "from opgym.runs.reproduce.step_time_truth import run; run(quick=True)"
+    script = f"import sys; sys.modules['torch'] = None; {program}"
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert found.returncode == 1
     assert "MissingExtraError: step-time-truth runs networks with the package torch" in found.stderr

@@ -14,7 +14,7 @@ import yaml
 from opgym.runs.run_folder import locked
 from opgym.runs.train import training
 from opgym.runs.train.config import AgentConfig, EnvConfig, ProblemConfig, TrainConfig, TrainerConfig
-from opgym.runs.train.training import TrainResult
+from opgym.runs.train.training import TrainResult, make_learner
 
 from .conftest import GUESS, HEARING, environment, metrics, process, results
 
@@ -267,3 +267,11 @@ def test_a_result_that_is_damaged_is_refused(train, tmp_path):
         refused = train(*GUESS, "name=damaged", "resume=true")
         assert refused.exit_code == 2, broken
         assert "result.json" in refused.stderr
+
+
+def test_what_is_said_of_the_environment_goes_before_the_settings_of_the_agent():
+    agent = AgentConfig("ppo", {"num_envs": 8, "environment": {"groups": "metis:64", "reward": "terminal"}})
+    told = make_learner(TrainConfig(agent, EnvConfig("GraphPlacement-v0", 24, {"groups": "layer"})))
+    assert (told.num_envs, told.environment) == (24, {"groups": "layer", "reward": "terminal"})
+    left = make_learner(TrainConfig(agent, EnvConfig("GraphPlacement-v0")))
+    assert (left.num_envs, left.environment) == (8, agent.options["environment"])

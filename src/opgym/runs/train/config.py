@@ -38,12 +38,13 @@ class EnvConfig:
 
     Attributes:
         id: ``"GraphPlacement-v0"`` or ``"OpScheduling-v0"``.
-        num_envs: Episodes that run at the same time.
-        options: Arguments of the environment, but for those that pose its problem.
+        num_envs: Episodes that run at the same time; ``None``: as many as the agent's settings say.
+        options: Arguments of the environment, but for those that pose its problem; they go before those of the
+            agent's settings.
     """
 
     id: str
-    num_envs: int = 16
+    num_envs: int | None = None
     options: dict[str, Any] = field(default_factory=dict)
 
 

@@ -114,16 +114,15 @@ def make_learner(config: TrainConfig) -> Learner[Any, Any]:
         )
     known: set[str] = {field.name for field in fields(kind)} if is_dataclass(kind) else set()
     if _ENVIRONMENT in known:
-        options[_ENVIRONMENT] = {**config.env.options, **(options.get(_ENVIRONMENT) or {})}
+        # What is said of the environment goes before what the settings of an agent say of it.
+        options[_ENVIRONMENT] = {**(options.get(_ENVIRONMENT) or {}), **config.env.options}
     elif config.env.options:
         raise InvalidProblemError(
             f"agent {name!r} takes no options of its environment; leave env.options out"
         )
-    for option, value in (
-        (_NUM_ENVS, config.env.num_envs),
-        (_THREADS, config.trainer.threads),
-        (_DEVICE, config.trainer.device),
-    ):
+    if _NUM_ENVS in known and config.env.num_envs is not None:
+        options[_NUM_ENVS] = config.env.num_envs
+    for option, value in ((_THREADS, config.trainer.threads), (_DEVICE, config.trainer.device)):
         if option in known:
             options.setdefault(option, value)
     try:
