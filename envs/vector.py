@@ -318,11 +318,11 @@ class NativeVectorEnv(VectorEnv[Any, Any, Any]):
         slots = self.num_envs
         if "graph" in state and np.shape(state["graph"]) != (slots,):
             raise InvalidSolutionError(
-                f"the state has {np.size(state['graph'])} slots; these environments have {slots}"
+                f"the state has {np.size(state['graph'])} slots; these environments have {slots}, in one row"
             )
         layout: dict[str, tuple[tuple[int, ...], Any]] = {
             "graph": ((slots,), np.int64),
-            "decisions": (np.shape(state["decisions"]) if "decisions" in state else (0,), np.int64),
+            "decisions": ((np.size(state["decisions"]) if "decisions" in state else 0,), np.int64),
             "decision_ptr": ((slots + 1,), np.int64),
             "illegal_actions": ((slots,), np.int64),
             "over": ((slots,), np.bool_),

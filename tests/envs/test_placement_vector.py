@@ -274,6 +274,7 @@ def test_states_of_others_are_refused() -> None:
         ({"graph": np.array([0, 1])}, r"about graphs \[0, 1\]; these environments have 0 to 0"),
         ({"generators": np.zeros((2, 5), np.uint64)}, r"'generators' of the state is uint64 \(2, 5\)"),
         ({"illegal_actions": np.zeros(2)}, "'illegal_actions' of the state is float64"),
+        ({"decisions": np.zeros((1, 4), np.int64)}, r"'decisions' of the state is int64 \(1, 4\)"),
     ):
         with pytest.raises(InvalidSolutionError, match=message):
             envs.restore(state | change)

@@ -101,6 +101,7 @@ def test_options_of_hydra_show_and_run_nothing(train, option, tmp_path):
         (["agent=pppo"], "unknown agent 'pppo'; did you mean ppo?"),
         (["env=placment"], "unknown env 'placment'; did you mean placement?"),
         (["logger=wandbb"], "unknown logger 'wandbb'; did you mean wandb?"),
+        (["logger=[jsonl,tensorbord]"], "unknown logger 'tensorbord'; did you mean tensorboard?"),
         (["debug=tny"], "unknown debug 'tny'; did you mean tiny?"),
         (["hydra/launcher=rey", "-m"], "unknown hydra/launcher 'rey'; did you mean ray?"),
         (["hydra.launcher.n_job=1", "-m"], "unknown setting 'hydra.launcher.n_job'; did you mean n_jobs?"),

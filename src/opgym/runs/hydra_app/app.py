@@ -215,7 +215,7 @@ class _Engine:
                 return cause
             cause = cause.__cause__ or cause.__context__
         if isinstance(error, HydraException | OmegaConfBaseException):
-            return explained(error, list(GROUPS))
+            return explained(error, list(GROUPS), self._engine.config_loader.get_group_options)
         return error
 
 

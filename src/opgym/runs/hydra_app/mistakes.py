@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from typing import Any
 
 from ...errors import InvalidProblemError, OpgymError, UnknownIdError, unknown_id
 
 
-def explained(error: Exception, groups: list[str]) -> OpgymError:
+def explained(error: Exception, groups: list[str], members: Callable[[str], list[str]]) -> OpgymError:
     """The error of opgym for one of Hydra or OmegaConf.
 
     Args:
         error: While settings were composed.
         groups: Names of the groups of settings.
+        members: Names of the files of a group.
     """
     from hydra.errors import MissingConfigException
     from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
@@ -33,6 +36,11 @@ def explained(error: Exception, groups: list[str]) -> OpgymError:
     if lines and "No match in the defaults list" in lines[0]:
         given = lines[0].split("'")[1] if "'" in lines[0] else lines[0]
         return unknown_id("group of settings", given, groups)
+    absent = (
+        re.search(r"Could not load '(.+)/([^/']+)'", lines[0]) if lines else None
+    )  # one of several of a group
+    if absent is not None:
+        return unknown_id(absent[1], absent[2], sorted(members(absent[1])))
     return InvalidProblemError("\n".join(lines) or type(error).__name__)
 
 
