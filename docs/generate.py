@@ -27,7 +27,7 @@ from opgym.datasets.zoo.manifest import MANIFEST
 from opgym.datasets.zoo.statistics import statistics
 from opgym.envs import ENTRY_POINTS, VECTOR_ENTRY_POINTS
 from opgym.problems import PlacementProblem, SchedulingProblem
-from opgym.runs.evaluate.learner_results import with_tables
+from opgym.runs.reproduce.learner_results import with_tables
 from opgym.runs.tracking import JsonlTracker, LogLine
 from opgym.runs.tracking.console import ConsoleTracker
 from opgym.runs.tracking.tensorboard import TensorBoardTracker

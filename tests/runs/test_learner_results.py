@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from opgym.errors import InvalidDatasetError
-from opgym.runs.evaluate.learner_results import COLUMNS, store, stored, table, with_tables
+from opgym.runs.reproduce.learner_results import COLUMNS, store, stored, table, with_tables
 from opgym.statistics import clustered_mean
 
 

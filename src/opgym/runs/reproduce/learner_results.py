@@ -3,7 +3,7 @@
 The rows are those of ``opgym evaluate``, without what depends on the clock. ``python docs/generate.py`` writes the
 tables anew, and a test holds them against the rows.
 
-    python -m opgym.runs.evaluate.learner_results docs/results/NAME.jsonl FOLDER [FOLDER ...]
+    python -m opgym.runs.reproduce.learner_results docs/results/NAME.jsonl FOLDER [FOLDER ...]
 
 stores the rows of one or several folders of ``opgym evaluate``.
 """
@@ -22,7 +22,7 @@ import numpy as np
 from ...errors import InvalidDatasetError
 from ...outcome import Verdict
 from ...statistics import clustered_mean
-from .result_tables import RESULTS, read_table
+from ..evaluate.result_tables import RESULTS, read_table
 
 #: What is stored of each run.
 COLUMNS = (
