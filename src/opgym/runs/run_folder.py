@@ -12,13 +12,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ..errors import InvalidRunError, RunInUseError
+from ..errors import InvalidRunError, OpgymError, RunInUseError
 from ..graphs.atomic import write_text
 
 CONFIG, RESULT, ERROR, LOCK = "config.yaml", "result.json", "error.txt", ".lock"
+#: Where the agent of a training is saved.
+AGENT = "agent"
 #: How long the lock of a process that is just ending is waited for.
 PATIENCE_S = 20.0
 _LOOK_S = 0.1
+_ABSENT = object()
+#: Shown of a value that differs.
+_MOST_LETTERS = 200
 
 
 class Progress(enum.StrEnum):
@@ -52,6 +57,52 @@ def require_fresh(folder: Path) -> None:
     others = [path.name for path in folder.iterdir() if path.name != LOCK] if folder.is_dir() else []
     if others:
         raise InvalidRunError(f"{folder} is no run, and is not empty ({others[0]}); choose another name=...")
+
+
+def require_same(
+    folder: Path, identity: Callable[[dict[str, Any]], Mapping[str, Any]], now: Mapping[str, Any]
+) -> None:
+    """Refuses to go on with a run of other settings.
+
+    Args:
+        folder: Of the run.
+        identity: From what ``config.yaml`` holds to what of it says what is run.
+        now: What the settings of today say.
+
+    Raises:
+        InvalidRunError: Naming what differs, or that the folder is of another command or version.
+    """
+    stored = read_config(folder)
+    try:
+        before = identity(stored)
+    except (TypeError, KeyError, AttributeError, OpgymError):
+        raise InvalidRunError(
+            f"{folder}/{CONFIG} holds no settings that this command of this version writes; choose another name=..."
+        ) from None
+    changed = differences(before, now)
+    if changed:
+        raise InvalidRunError(
+            f"{folder} holds a run of other settings ({'; '.join(changed)}); give it another name=..."
+        )
+
+
+def differences(before: Any, now: Any, at: str = "") -> list[str]:
+    """What two settings disagree about, as ``agent.gamma was 1, is 0.9``."""
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        return [
+            line
+            for key in [*before, *(key for key in now if key not in before)]
+            for line in differences(
+                before.get(key, _ABSENT), now.get(key, _ABSENT), f"{at}.{key}" if at else str(key)
+            )
+        ]
+    if before == now or (isinstance(now, tuple) and list(now) == before):
+        return []
+    was, new = (
+        "absent" if value is _ABSENT else json.dumps(value, default=str)[:_MOST_LETTERS]
+        for value in (before, now)
+    )
+    return [f"{at} was {was}, is {new}"]
 
 
 @contextmanager

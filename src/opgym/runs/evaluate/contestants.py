@@ -19,9 +19,8 @@ from ...agents import Solver, load, make
 from ...agents.registry import solver_class
 from ...agents.saved import AGENT_FILE
 from ...errors import InvalidProblemError, UnknownIdError
+from ..run_folder import AGENT
 
-#: Where a learner is saved in the folder of its training.
-AGENT_FOLDER = "agent"
 #: Hexadecimal digits of a digest: 48 bits.
 _DIGITS = 12
 _KEYS = ("solver", "options", "name")
@@ -63,7 +62,7 @@ class Contestant:
                 return cls(text, text, _made(text)[1])
             if os.sep in text or Path(text).exists():
                 raise InvalidProblemError(
-                    f"agent {text!r}: a folder without {AGENT_FILE} and without {AGENT_FOLDER}/{AGENT_FILE}"
+                    f"agent {text!r}: a folder without {AGENT_FILE} and without {AGENT}/{AGENT_FILE}"
                 )
             return cls.of({"solver": text})  # says which names there are
         if not {"solver"} <= given.keys() <= set(_KEYS) or not isinstance(given["solver"], str):
@@ -166,7 +165,7 @@ def is_solver(name: str) -> bool:
 
 def learner_folder(path: Path) -> Path | None:
     """Where a learner is saved: in a folder itself, or in the folder of its training; ``None``: in neither."""
-    found = (folder for folder in (path, path / AGENT_FOLDER) if (folder / AGENT_FILE).is_file())
+    found = (folder for folder in (path, path / AGENT) if (folder / AGENT_FILE).is_file())
     return next(found, None)
 
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InvalidRunError
+from ..run_folder import differences
 from ..tracking import Metrics, Tracker, plain
 
 MANIFEST = "manifest.json"
@@ -28,7 +29,6 @@ FORMAT, VERSION = "opgym.checkpoint", 1
 #: Names of folders that are not, or no longer, checkpoints.
 _WRITING, _REMOVING = ".writing-", ".removing-"
 
-_ABSENT = object()
 _log = logging.getLogger(__name__)
 
 
@@ -148,7 +148,7 @@ class CheckpointStore:
         """Reads a manifest, and refuses that of another training."""
         manifest = _read_manifest(folder)
         if manifest["training"] != self._training:
-            changes = ", ".join(_differences(manifest["training"], self._training))
+            changes = "; ".join(differences(manifest["training"], self._training))
             raise InvalidRunError(
                 f"{folder}: a checkpoint of another training ({changes}); train with the same settings to go on, or "
                 "in another folder to begin anew"
@@ -307,22 +307,6 @@ def _verify(folder: Path, manifest: Mapping[str, Any]) -> None:
             or _sha256(found[name]) != expected[name]["sha256"]
         ):
             raise _DamagedError(f"{name} is damaged")
-
-
-def _differences(before: Any, now: Any, at: str = "") -> list[str]:
-    """What differs between two settings, as ``agent.gamma was 1, is 0.9``."""
-    if isinstance(before, dict) and isinstance(now, dict):
-        return [
-            line
-            for key in sorted(before.keys() | now.keys())
-            for line in _differences(
-                before.get(key, _ABSENT), now.get(key, _ABSENT), f"{at}.{key}" if at else key
-            )
-        ]
-    if before == now:
-        return []
-    was, new = ("absent" if value is _ABSENT else json.dumps(value) for value in (before, now))
-    return [f"{at} was {was}, is {new}"]
 
 
 def _sync(path: Path) -> None:

@@ -10,7 +10,7 @@ import math
 import random
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -22,11 +22,12 @@ from ...agents.learner import Learner, is_learner
 from ...agents.registry import names, solver_class
 from ...errors import InvalidProblemError, InvalidRunError
 from ...problems import Budget
+from .. import run_folder
 from ..run_folder import (
+    AGENT,
     Progress,
     locked,
     progress_of,
-    read_config,
     read_result,
     require_fresh,
     write_config,
@@ -37,7 +38,7 @@ from .config import TrainConfig
 from .problems import PROBLEM_TYPES, NamedProblem, pose
 
 FORMAT, VERSION = "opgym.run", 1
-CHECKPOINTS, AGENT = "checkpoints", "agent"
+CHECKPOINTS = "checkpoints"
 #: Settings of the run that a learner takes under these names, where it has such an option.
 _ENVIRONMENT, _NUM_ENVS, _THREADS, _DEVICE = "environment", "num_envs", "threads", "device"
 
@@ -175,16 +176,7 @@ def require_same(config: TrainConfig, folder: Path) -> None:
     Raises:
         InvalidRunError: Naming what differs.
     """
-    stored = read_config(folder)
-    try:
-        before = TrainConfig.from_json(stored).identity
-    except (TypeError, KeyError, AttributeError, InvalidProblemError):
-        raise InvalidRunError(f"{folder}/config.yaml: no settings of a training of this version") from None
-    changed = list(_differences(before, config.identity))
-    if changed:
-        raise InvalidRunError(
-            f"{folder} holds a run of other settings ({'; '.join(changed)}); give it another name=..."
-        )
+    run_folder.require_same(folder, lambda stored: TrainConfig.from_json(stored).identity, config.identity)
 
 
 def require_applies(learner: Learner[Any, Any], problems: Sequence[NamedProblem]) -> None:
@@ -302,16 +294,3 @@ def _solvers() -> list[str]:
 def _frozen(value: Any) -> Any:
     """Lists as tuples: options of solvers never change."""
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
-
-
-def _differences(before: Any, now: Any, path: str = "") -> list[str]:
-    """What two settings disagree about, by its full key."""
-    if isinstance(before, Mapping) and isinstance(now, Mapping):
-        keys = [*before, *(key for key in now if key not in before)]
-        return [
-            text
-            for key in keys
-            for text in _differences(before.get(key), now.get(key), f"{path}.{key}" if path else str(key))
-        ]
-    same = before == now or (isinstance(now, tuple) and list(now) == before)
-    return [] if same else [f"{path} was {before!r}, is {now!r}"]
