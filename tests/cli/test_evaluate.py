@@ -1,9 +1,13 @@
 """``opgym evaluate`` and ``opgym report`` from end to end, on problems of thirty ops."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+
+from opgym.runs.run_folder import write_config, write_result
+from opgym.runs.train.config import AgentConfig, EnvConfig, TrainConfig
 
 SMALL = ("problem.graph=synthetic/er?n=30&seed=3", "workers=1", "seeds=2", "budget=20")
 AGENTS = "agents=[bfs,random-order]"
@@ -36,6 +40,47 @@ def test_json_and_what_is_finished_is_left_alone(rows, refused, runs):
     assert "resume=true" in refused("evaluate", *SMALL, AGENTS, runs)
     assert rows("evaluate", *SMALL, AGENTS, runs, "resume=true") == first
     assert Path(first["folder"], "rows.jsonl").read_bytes() == stored
+
+
+@pytest.mark.parametrize("finished", [True, False])
+def test_a_run_of_other_settings_is_not_gone_on_with(rows, refused, runs, finished):
+    arguments = ("evaluate", AGENTS, "name=mine", runs)
+    folder = Path(rows(*arguments, *SMALL)["folder"])
+    if not finished:
+        (folder / "result.json").unlink()
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    message = refused(*arguments, *SMALL, "resume=true", "budget=21", "seconds=9")
+    assert "holds a run of other settings (budget was 20, is 21; seconds was null, is 9.0)" in message
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    # Where it lies and on how many cores it runs are no other settings.
+    assert rows(*arguments, *SMALL, "resume=true", "workers=2")["folder"] == str(folder)
+    assert (folder / "config.yaml").read_bytes() == before["config.yaml"]
+
+
+def test_the_folder_of_a_training_is_no_evaluation(refused, runs):
+    folder = Path(runs.removeprefix("runs="), "mine")
+    folder.mkdir(parents=True)
+    training = TrainConfig(AgentConfig("ppo-scheduling"), EnvConfig("OpScheduling-v0"))
+    write_config(folder, asdict(training))
+    write_result(folder, {"format": "opgym.run", "version": 1})
+    message = refused("evaluate", *SMALL, AGENTS, "name=mine", runs, "resume=true")
+    assert "holds no settings that this command of this version writes; choose another name=..." in message
+
+
+def test_a_folder_of_something_else_is_left_alone(refused, runs):
+    folder = Path(runs.removeprefix("runs="), "mine")
+    folder.mkdir(parents=True)
+    (folder / "mine.txt").write_text("mine")
+    message = refused("evaluate", *SMALL, AGENTS, "name=mine", runs, "resume=true")
+    assert "is no run, and is not empty (mine.txt)" in message
+    assert [path.name for path in folder.iterdir()] == ["mine.txt"]
+
+
+def test_a_run_that_failed_before_it_began_is_begun(rows, runs):
+    folder = Path(runs.removeprefix("runs="), "mine")
+    folder.mkdir(parents=True)
+    (folder / "error.txt").write_text("Traceback ...")
+    assert rows("evaluate", *SMALL, AGENTS, "name=mine", runs)["folder"] == str(folder)
 
 
 def test_settings_of_agents_files_of_them_and_options(rows, runs, tmp_path):

@@ -47,8 +47,8 @@ def evaluate(
 
     Solutions are judged again before they are stored, by the problem and by an independent checker. A folder below
     `runs/` gets rows.jsonl (each run as soon as it is done), results.parquet and curves.parquet; `opgym report FOLDER`
-    compares them. A folder that holds a run is never touched, unless `resume=true`: then only what is missing, or
-    failed, is run.
+    compares them. A folder that holds a run is never touched, unless `resume=true` and its settings are the same: then
+    only what is missing, or failed, is run.
 
     --json prints {folder, results}, results a list of the rows of results.parquet. The exit code is 2 for wrong
     settings, and 1 where a run failed; the others finish.

@@ -42,7 +42,7 @@ def progress_of(folder: Path) -> Progress:
 
 
 def require_fresh(folder: Path) -> None:
-    """Refuses a folder that holds a run, or something else.
+    """Refuses a folder that holds a run, or something else than the error of one that never began.
 
     Raises:
         InvalidRunError: Saying what to do about it.
@@ -54,7 +54,9 @@ def require_fresh(folder: Path) -> None:
             f"{folder} holds {'a finished' if progress is Progress.FINISHED else 'an unfinished'} run of these "
             f"settings; resume=true {goes}, name=... starts another one, or remove the folder"
         )
-    others = [path.name for path in folder.iterdir() if path.name != LOCK] if folder.is_dir() else []
+    others = (
+        [path.name for path in folder.iterdir() if path.name not in (LOCK, ERROR)] if folder.is_dir() else []
+    )
     if others:
         raise InvalidRunError(f"{folder} is no run, and is not empty ({others[0]}); choose another name=...")
 

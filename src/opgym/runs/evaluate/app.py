@@ -11,7 +11,15 @@ from typing import Any
 
 from ...errors import ExecutionFailedError, InvalidProblemError
 from ..hydra_app import Application
-from ..run_folder import Progress, locked, progress_of, require_fresh, write_config, write_result
+from ..run_folder import (
+    Progress,
+    locked,
+    progress_of,
+    require_fresh,
+    require_same,
+    write_config,
+    write_result,
+)
 from ..train.config import digest
 from .cases import Case, cases_of_graphs, cases_of_suite
 from .contestants import Contestant, contestants
@@ -224,20 +232,19 @@ class EvaluateApplication(Application[EvaluateConfig]):
         """Makes agents and problems, and looks at the folder."""
         require_pyarrow()
         self._comparison(settings)
-        progress = progress_of(folder)
-        if not settings.resume:
-            require_fresh(folder)
-        return progress
+        return _require_folder(settings, folder)
 
     def run(self, settings: EvaluateConfig, folder: Path) -> dict[str, Any]:
         """Compares.
 
         Raises:
+            InvalidRunError: The folder holds something that these settings do not allow to touch.
             EvaluationFailedError: In the end, if some runs failed; the tables have the others.
         """
         comparison = self._comparison(settings)
         with locked(folder), self.watched() as (progress, complain):
-            write_config(folder, asdict(settings))
+            if _require_folder(settings, folder) is Progress.ABSENT:
+                write_config(folder, asdict(settings))
             found = evaluate(
                 comparison, folder, settings.workers or self.default_workers(), progress, complain
             )
@@ -254,3 +261,17 @@ class EvaluateApplication(Application[EvaluateConfig]):
     def _comparison(self, settings: EvaluateConfig) -> Comparison:
         agents = contestants([self.contestant(given) for given in settings.agents])
         return Comparison(settings.cases(), agents, settings.budget, settings.all_seeds, settings.seconds)
+
+
+def _require_folder(settings: EvaluateConfig, folder: Path) -> Progress:
+    """Refuses a folder that is not to be touched; a run of the same settings may be gone on with, if asked for.
+
+    Raises:
+        InvalidRunError: Saying what to do about it.
+    """
+    progress = progress_of(folder)
+    if settings.resume and progress is not Progress.ABSENT:
+        require_same(folder, lambda stored: EvaluateConfig.from_json(stored).identity, settings.identity)
+    else:
+        require_fresh(folder)
+    return progress
