@@ -9,7 +9,7 @@ from typing import Any
 from opgym.runs.evaluate.result_tables import CURVES, KEY, RESULTS, write_table
 
 NONE = ("value", "bound", "best_known", "reference", "ratio_to_bound", "ratio_to_best_known", "ratio_to_reference",
-        "evaluations", "seconds", "peak_bytes", "step_time_ns")  # fmt: skip
+        "seconds_limit", "evaluations", "seconds", "peak_bytes", "step_time_ns")  # fmt: skip
 
 
 def result(row: str, agent: str, value: float | None, seed: int = 0, **others: Any) -> dict[str, Any]:

@@ -152,6 +152,14 @@ def test_other_budgets_seeds_and_options_are_other_runs(tmp_path: Path) -> None:
         assert told[0] == 0
 
 
+def test_tables_say_what_limit_of_time_there_was(tmp_path: Path) -> None:
+    found = evaluate(replace(small(["bfs"]), seconds=100), tmp_path)
+    assert {row["seconds_limit"] for row in found.results} == {100.0}
+    for name in (RESULTS, CURVES):
+        assert set(read_table(tmp_path, name)["seconds_limit"]) == {100.0}
+    assert {row["seconds_limit"] for row in evaluate(small(["bfs"])).results} == {None}
+
+
 def test_progress_counts_what_is_left() -> None:
     told: list[tuple[int, int]] = []
     evaluate(small(), progress=lambda done, total, name: told.append((done, total)))

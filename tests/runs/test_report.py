@@ -20,12 +20,15 @@ from opgym.runs.evaluate.result_tables import CURVE_COLUMNS, CURVES, RESULT_COLU
 from opgym.runs.report import report
 from opgym.runs.report.figures import pareto_front
 from opgym.runs.report.markdown import escaped
+from opgym.runs.report.markdown import page as page_of
 from opgym.runs.report.numbers import anytime_curves, document, ranking
 from opgym.runs.report.sections import Section, read_sections
 from opgym.statistics import bootstrap_interquartile_mean
 
 from .made_tables import result, write
 
+#: Names of the pictures of a section.
+PICTURES: dict[str, list[str]] = {what: [] for what in ("means", "profile", "anytime", "memory")}
 #: Six problems of six families. By hand: a's seeds are 100 and 110, b is 120 throughout, c finds nothing on p5.
 PROBLEMS = [f"p{number}" for number in range(6)]
 
@@ -204,14 +207,36 @@ def test_what_may_not_be_averaged_has_sections_of_its_own(tmp_path: Path) -> Non
         result("p", "a", 100.0, suite="other"),
         result("s", "a", 100.0, graph="synthetic/er?n=30"),
         result("t", "a", 100.0, objective="step_time"),
+        result("p", "a", 100.0, seconds_limit=60.0),
+        result("p", "b", 100.0, seconds_limit=1.5),
     ]
     found = read_sections([write(tmp_path / "made", rows)])
-    assert [(s.suite, s.population, s.objective, s.budget) for s in found] == [
-        ("made", "real", "peak_memory", 10),
-        ("made", "real", "peak_memory", 20),
-        ("other", "real", "peak_memory", 10),
-        ("made", "synthetic", "peak_memory", 10),
-        ("made", "real", "step_time", 10),
+    assert [(s.suite, s.population, s.objective, s.budget, s.seconds_limit) for s in found] == [
+        ("made", "real", "peak_memory", 10, None),
+        ("made", "real", "peak_memory", 20, None),
+        ("other", "real", "peak_memory", 10, None),
+        ("made", "synthetic", "peak_memory", 10, None),
+        ("made", "real", "step_time", 10, None),
+        ("made", "real", "peak_memory", 10, 60.0),
+        ("made", "real", "peak_memory", 10, 1.5),
+    ]
+    documents = [document(section) for section in found]
+    assert [numbers["seconds_limit"] for numbers in documents] == [None] * 5 + [60.0, 1.5]
+    heads = [line for line in page_of(documents, [PICTURES] * 7, []).splitlines() if line.startswith("## ")]
+    assert heads[0] == "## made: peak\\_memory, real graphs, 10 evaluations"
+    assert heads[5:] == [
+        "## made: peak\\_memory, real graphs, 10 evaluations, at most 60 s each run",
+        "## made: peak\\_memory, real graphs, 10 evaluations, at most 1.5 s each run",
+    ]
+
+
+def test_curves_of_runs_with_a_limit_of_time_are_their_own(tmp_path: Path) -> None:
+    rows = [result("p", "a", 100.0), result("p", "a", 100.0, seconds_limit=60.0)]
+    points = [(rows[0], [(1, 0.1, 200.0), (5, 0.3, 100.0)]), (rows[1], [(2, 0.1, 100.0)])]
+    found = read_sections([write(tmp_path / "made", rows, points)])
+    assert [section.curves[0][0][0] for section in found] == [
+        [(1, 0.1, 200.0), (5, 0.3, 100.0)],
+        [(2, 0.1, 100.0)],
     ]
 
 

@@ -97,6 +97,7 @@ def _show(section: Section) -> None:
     import numpy as np
 
     from ..runs.report.numbers import CLOSE, typical
+    from ..runs.report.sections import effort_text
     from ..statistics import interquartile_mean, performance_profile
 
     known = all(problem.best_known is not None for problem in section.problems)
@@ -106,7 +107,7 @@ def _show(section: Section) -> None:
             "agent": "wrap", "seeds": "right", f"x best {'known' if known else 'here'}": "right",
             f"within {CLOSE - 1:.0%}": "right", "feasible": "right", "evaluations": "right", "seconds": "right",
         },
-        f"{title}graphs, {section.budget:,} evaluations (IQM over runs)",
+        f"{title}graphs, {effort_text(section.budget, section.seconds_limit)} (IQM over runs)",
     )  # fmt: skip
     means = [float(interquartile_mean(ratios.ravel())) for ratios in section.ratios]
     for position in np.argsort(means, kind="stable"):

@@ -31,18 +31,20 @@ def report(
     opgym report runs/evaluate_gdp --out report
     ```
 
-    Results of several folders are joined; each suite, objective, number of evaluations and kind of graph (real or
-    synthetic) has a section of its own, over the problems that all of its agents ran on. DIR gets report.md and SVG
-    files: interquartile means with intervals from a bootstrap of families, graphs and seeds, performance profiles, the
-    best so far against evaluations and seconds, and step time against peak memory. Equal results give equal bytes.
+    Results of several folders are joined; each suite, objective, number of evaluations, limit of seconds and kind of
+    graph (real or synthetic) has a section of its own, over the problems that all of its agents ran on. DIR gets
+    report.md and SVG files: interquartile means with intervals from a bootstrap of families, graphs and seeds,
+    performance profiles, the best so far against evaluations and seconds, and step time against peak memory. Equal
+    results give equal bytes.
 
-    --json prints {files, sections}; a section has {suite, population, objective, budget, problems, clusters, left_out,
-    without_best_known, solved_by_all, agents, pairs, rows, profile}: agents with their means, wins and ties; pairs with
-    how often the first is better; rows with the winner of each problem, or who is tied; shares of runs within factors
-    of the best.
+    --json prints {files, sections}; a section has {suite, population, objective, budget, seconds_limit, problems,
+    clusters, left_out, without_best_known, solved_by_all, agents, pairs, rows, profile}: agents with their means, wins
+    and ties; pairs with how often the first is better; rows with the winner of each problem, or who is tied; shares of
+    runs within factors of the best.
     """
     from ..runs.report import PAGE
     from ..runs.report import report as compare
+    from ..runs.report.sections import effort_text
     from .targets import require_folder
 
     require_folder(out, "--out")
@@ -55,8 +57,8 @@ def report(
         best = agents[0]
         print(
             f"{section['suite'] or 'own problems'}, {section['objective']}, {section['population']} graphs, "
-            f"{section['budget']:,} evaluations: {best['agent']} is best of {len(agents)} on average, IQM "
-            f"{best['interquartile_mean']['estimate']:.4f}; it wins {best['wins']} of {section['problems']} problems "
+            f"{effort_text(section['budget'], section['seconds_limit'])}: {best['agent']} is best of {len(agents)} "
+            f"on average, IQM {best['interquartile_mean']['estimate']:.4f}; it wins {best['wins']} of {section['problems']} problems "
             f"and ties on {best['ties']}"
         )
     note(f"wrote {out / PAGE} and {len(document['files']) - 1} pictures")

@@ -285,6 +285,7 @@ def _unmeasured(run: Run) -> dict[str, Any]:
         "options": run.contestant.digest,
         "seed": run.seed,
         "budget": run.budget,
+        "seconds_limit": None if run.seconds is None else float(run.seconds),
         "value": None,
         "unit": "",
         "verdict": FAILED,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 RESULTS, CURVES = "results.parquet", "curves.parquet"
 #: Raised when a column changes its meaning, comes or goes.
-VERSION = 1
+VERSION = 2
 #: Verdicts of the table beside those of outcomes.
 NOT_APPLICABLE, FAILED = "not_applicable", "failed"
 VERDICTS = (*(verdict.value for verdict in Verdict), NOT_APPLICABLE, FAILED)
@@ -55,6 +55,12 @@ KEY = (
     Column("options", "text", "digest of the agent's solver, of all its options and of what it has learned"),
     Column("seed", "whole", "seed of the agent's generator"),
     Column("budget", "whole", "most evaluations that the agent was given"),
+    Column(
+        "seconds_limit",
+        "number",
+        "most seconds that the agent was given; null where there was no limit",
+        True,
+    ),
 )
 RESULT_COLUMNS = (
     *KEY[:2],
@@ -176,7 +182,7 @@ def _require_shape(file: Any, path: Path, name: str) -> None:
         other = [key for key in given if key not in wanted]
         raise InvalidDatasetError(
             f"{path}: has other columns than version {VERSION} of this table; missing: {missing!r:.300}, "
-            f"not known: {other!r:.300}"
+            f"not known: {other!r:.300}; `opgym evaluate` of this version writes it anew"
         )
     for key, column in wanted.items():
         kind = given[key].type

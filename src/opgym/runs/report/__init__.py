@@ -29,8 +29,8 @@ def report(folders: Sequence[Path], out: Path) -> dict[str, Any]:
         out: Existing folder for ``report.md`` and its pictures. Names in the tables become no names of files.
 
     Returns:
-        ``{sections, files}``: what ``numbers.document`` says of each suite, population, objective and budget, and the
-        names of the files.
+        ``{sections, files}``: what ``numbers.document`` says of each suite, population, objective, budget and limit of
+        time, and the names of the files.
 
     Raises:
         InvalidDatasetError: A table is damaged, two contradict each other, or nothing can be compared.

@@ -10,6 +10,7 @@ from typing import Any
 from ...graphs.units import format_value
 from ...statistics import LEAST_CLUSTERS
 from .numbers import CLOSE
+from .sections import effort_text
 
 #: What means something to Markdown, or would be turned into a link.
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!$@&])|(?<=:)(//)|(?i:(?<=www)(\.))")
@@ -64,9 +65,10 @@ seconds are medians."""
 def _section(document: Mapping[str, Any], files: Mapping[str, Sequence[str]]) -> list[str]:
     suite = escaped(document["suite"]) or "Own problems"
     population, objective = escaped(document["population"]), escaped(document["objective"])
+    effort = effort_text(document["budget"], document["seconds_limit"])
     agents = sorted(document["agents"], key=lambda agent: agent["interquartile_mean"]["estimate"])
     parts = [
-        f"## {suite}: {objective}, {population} graphs, {document['budget']:,} evaluations",
+        f"## {suite}: {objective}, {population} graphs, {effort}",
         _facts(document),
         _summary(agents),
         _picture("interquartile means", files["means"]),

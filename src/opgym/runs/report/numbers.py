@@ -48,9 +48,9 @@ def document(section: Section) -> dict[str, Any]:
     """All figures of a section.
 
     Returns:
-        ``suite``, ``population``, ``objective``, ``budget``; ``problems``, ``clusters``, ``left_out``,
-        ``without_best_known``, ``solved_by_all``; ``agents``, ``pairs``, ``rows``, ``profile``. Intervals are
-        ``{estimate, low, high, clusters}``, whose ends are ``None`` below ``LEAST_CLUSTERS`` clusters.
+        ``suite``, ``population``, ``objective``, ``budget``, ``seconds_limit``; ``problems``, ``clusters``,
+        ``left_out``, ``without_best_known``, ``solved_by_all``; ``agents``, ``pairs``, ``rows``, ``profile``. Intervals
+        are ``{estimate, low, high, clusters}``, whose ends are ``None`` below ``LEAST_CLUSTERS`` clusters.
     """
     ranks = ranking(section)
     return {
@@ -58,6 +58,7 @@ def document(section: Section) -> dict[str, Any]:
         "population": section.population,
         "objective": section.objective,
         "budget": section.budget,
+        "seconds_limit": section.seconds_limit,
         "problems": len(section.problems),
         "clusters": len(set(section.clusters)),
         "left_out": section.left_out,

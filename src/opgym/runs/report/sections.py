@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +70,16 @@ class Problem:
     bound: float | None
 
 
+class Group(NamedTuple):
+    """What all runs of a section share, as its attributes say."""
+
+    suite: str
+    population: str
+    objective: str
+    budget: int
+    seconds_limit: float | None
+
+
 @dataclass(frozen=True, eq=False)
 class Section:
     """Agents on problems that may be averaged.
@@ -79,6 +89,7 @@ class Section:
         population: One of ``POPULATIONS``.
         objective: What is minimised.
         budget: Evaluations that each agent was given.
+        seconds_limit: Most seconds of each run; ``None``: no limit.
         agents: The agents.
         problems: Those that all of the agents ran on.
         left_out: Number of problems that only some of the agents ran on.
@@ -90,6 +101,7 @@ class Section:
     population: str
     objective: str
     budget: int
+    seconds_limit: float | None
     agents: tuple[Agent, ...]
     problems: tuple[Problem, ...]
     left_out: int
@@ -169,21 +181,21 @@ def read_sections(folders: Sequence[Path]) -> list[Section]:
             curves.setdefault(key, points)
     if not records:
         raise InvalidDatasetError(f"no results in {', '.join(map(str, folders))}")
-    groups: dict[tuple[str, str, str, int], list[Record]] = {}
+    groups: dict[Group, list[Record]] = {}
     for record in records.values():
         population = POPULATIONS[not record["graph"].startswith(SYNTHETIC)]
-        group = (record["suite"], population, record["objective"], record["budget"])
+        group = Group(
+            record["suite"], population, record["objective"], record["budget"], record["seconds_limit"]
+        )
         groups.setdefault(group, []).append(record)
     if len(groups) > MOST_SECTIONS:
         raise InvalidDatasetError(
-            f"{len(groups)} suites, objectives and budgets; at most {MOST_SECTIONS} are compared"
+            f"{len(groups)} suites, objectives, budgets and limits of time; at most {MOST_SECTIONS} are compared"
         )
     return [_section(key, found, curves) for key, found in groups.items()]
 
 
-def _section(
-    key: tuple[str, str, str, int], records: Sequence[Record], curves: Mapping[tuple[Any, ...], Curve]
-) -> Section:
+def _section(group: Group, records: Sequence[Record], curves: Mapping[tuple[Any, ...], Curve]) -> Section:
     by_agent: dict[tuple[str, str], dict[str, dict[int, Record]]] = {}
     for record in records:
         rows = by_agent.setdefault((record["agent"], record["options"]), {})
@@ -191,7 +203,8 @@ def _section(
     by_row: dict[str, list[Record]] = {}
     for record in records:
         by_row.setdefault(record["row"], []).append(record)
-    title = f"{_printable(key[0]) or 'own problems'}, {_printable(key[2])}, {key[3]} evaluations"
+    effort = effort_text(group.budget, group.seconds_limit)
+    title = f"{_printable(group.suite) or 'own problems'}, {_printable(group.objective)}, {effort}"
     for what, count, most in (
         ("agents", len(by_agent), MOST_AGENTS),
         ("problems", len(by_row), MOST_PROBLEMS),
@@ -221,9 +234,15 @@ def _section(
         )
     problems = tuple(_problem(row, by_row[row], title) for row in common)
     return Section(
-        *key, tuple(agents), problems, len(by_row) - len(common), tuple(chosen),
+        *group, tuple(agents), problems, len(by_row) - len(common), tuple(chosen),
         tuple([[curves.get(_key(record), []) for record in row] for row in rows] for rows in chosen),
     )  # fmt: skip
+
+
+def effort_text(budget: int, seconds_limit: float | None) -> str:
+    """What each run of a section was given, for its title."""
+    limit = "" if seconds_limit is None else f", at most {seconds_limit:.15g} s each run"
+    return f"{budget:,} evaluations{limit}"
 
 
 def _problem(name: str, records: Sequence[Record], title: str) -> Problem:
