@@ -12,6 +12,7 @@ from .m_etf import MEtf
 from .heft import Heft
 from .m_sct import MSct
 from . import orders
+from .partition_dfs import PartitionDfs
 
 __all__ = [
     "BestOfRandom",
@@ -22,6 +23,7 @@ __all__ = [
     "MSct",
     "MTopo",
     "Metis",
+    "PartitionDfs",
     "SingleDevice",
     "orders",
 ]

@@ -16,6 +16,8 @@ from .workers import legalised, relative_time, workers
 
 #: METIS is not asked for parts more unequal than this; it leaves some empty then.
 _MOST_UNEQUAL = 4.0
+#: Weights of bytes against time that are tried one after the other where memory does not suffice.
+MEMORY_WEIGHTS = (0.0, 0.5, 1.0)
 
 
 @register
@@ -41,31 +43,34 @@ class Metis(PlacementSolver):
         self, problem: PlacementProblem, evaluator: Evaluator[Placement], rng: np.random.Generator
     ) -> Remark:
         memory_is_the_aim = problem.objective is Objective.PEAK_MEMORY
-        chosen = workers(problem)
-        speed = 1.0 / relative_time(problem)[chosen]
-        room = problem.cluster.capacity_bytes[chosen].astype(np.float64)
-        for memory_weight in (0.0, 0.5, 1.0):
-            device = self._split(problem, chosen, room if memory_weight == 1.0 else speed, memory_weight)
+        for memory_weight in MEMORY_WEIGHTS:
+            device = partition(problem, memory_weight, self.seed)
             outcome = evaluate_device(problem, evaluator, device)
             if (outcome.ok and not memory_is_the_aim) or evaluator.exhausted:
                 break
         return Remark("balanced by time and bytes" if memory_weight else "")
 
-    def _split(
-        self,
-        problem: PlacementProblem,
-        chosen: NDArray[np.int64],
-        share: NDArray[np.float64],
-        memory_weight: float,
-    ) -> NDArray[np.uint8]:
-        """One part per chosen device, of weights proportional to ``share``."""
-        share = np.maximum(share, share.max() / _MOST_UNEQUAL)
-        equal = bool((share == share[0]).all())
-        part = metis_parts(
-            problem,
-            len(chosen),
-            seed=self.seed,
-            shares=None if equal else share / share.sum(),
-            memory_weight=memory_weight,
-        )
-        return legalised(problem, chosen[part])
+
+def partition(problem: PlacementProblem, memory_weight: float, seed: int) -> NDArray[np.uint8]:
+    """One part per device that shares the work, by METIS, ``[ops] uint8``.
+
+    Args:
+        problem: Whose graph is split.
+        memory_weight: Weight of bytes against time, 0 to 1; parts are as large as devices are fast, or, where bytes
+            alone count, as they have memory.
+        seed: Of METIS.
+    """
+    chosen = workers(problem)
+    speed = 1.0 / relative_time(problem)[chosen]
+    room = problem.cluster.capacity_bytes[chosen].astype(np.float64)
+    share = room if memory_weight == 1.0 else speed
+    share = np.maximum(share, share.max() / _MOST_UNEQUAL)
+    equal = bool((share == share[0]).all())
+    part = metis_parts(
+        problem,
+        len(chosen),
+        seed=seed,
+        shares=None if equal else share / share.sum(),
+        memory_weight=memory_weight,
+    )
+    return legalised(problem, chosen[part])

@@ -54,9 +54,9 @@ def installed(monkeypatch):
 
 def test_our_solvers_are_known_by_their_names():
     assert agents.names() == [
-        "single", "random", "human-expert", "metis", "m-topo", "critical-path", "m-etf", "heft", "m-sct", "dp",
-        "cp-sat", "annealing", "annealing-metis", "brkga", "idrs", "pair-annealing", "ppo", "maskable-ppo",
-        "a2c", "dqn",
+        "single", "random", "human-expert", "metis", "m-topo", "critical-path", "m-etf", "heft", "m-sct",
+        "partition-dfs", "dp", "cp-sat", "annealing", "annealing-metis", "brkga", "idrs", "pair-annealing", "ppo",
+        "maskable-ppo", "a2c", "dqn",
     ]  # fmt: skip
 
 

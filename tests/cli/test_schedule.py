@@ -59,7 +59,7 @@ def test_every_solver_but_exact_and_learned_ones_is_a_row_and_the_best_comes_fir
         name
         for name in agents.names(SchedulingProblem)
         if family(name) not in (EXACT, LEARNED)
-        and name != "idrs"
+        and not agents.make(name).control
         and agents.make(name).skip_reason(problem) is None
     }
     assert {row["solver"] for row in found} == expected
