@@ -38,6 +38,16 @@ class Interval:
     high: float
     clusters: int
 
+    def document(self) -> dict[str, float | None]:
+        """As JSON data; without ends where there are fewer than ``LEAST_CLUSTERS`` clusters."""
+        told = self.clusters >= LEAST_CLUSTERS
+        return {
+            "estimate": self.estimate,
+            "low": self.low if told else None,
+            "high": self.high if told else None,
+            "clusters": self.clusters,
+        }
+
 
 def clustered_mean(
     values: ArrayLike,

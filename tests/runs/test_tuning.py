@@ -40,7 +40,7 @@ def test_the_better_setting_wins(small):
     assert document["tuned"] == _GOOD
     first = document["stages"][0]
     assert (first["graphs"], first["settings"]) == (4, 2)
-    assert [kept["population"] for kept in first["kept"]] == [50, 100]
+    assert [kept["setting"]["population"] for kept in first["kept"]] == [50, 100]
     assert first["kept"][0]["gain"] > first["kept"][1]["gain"] + 0.03
 
 

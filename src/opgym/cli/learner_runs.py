@@ -46,6 +46,7 @@ def learner_tuning(
     from ..errors import unknown_id
     from ..graphs.atomic import write_text
     from ..runs.reproduce.learner_tuning import PLANS, as_yaml, run
+    from ..runs.reproduce.staged_search import gain_text
     from .reproduce import as_json_text
     from .targets import require_folder
 
@@ -73,10 +74,11 @@ def learner_tuning(
     for option, value in document["tuned"].items():
         grid.add_row(option, _text(value))
     show(grid)
-    grid = new_table({"graph": "left", "gain %": "right"}, title="Over the defaults, on validation graphs")
-    for line in document["check"]:
-        gain, low, high = (100 * line[key] for key in ("estimate", "low", "high"))
-        grid.add_row(line["graph"], f"{gain:.1f} [{low:.1f}, {high:.1f}]")
+    grid = new_table({"graph": "left", "gain": "right"}, title="Over the defaults, on validation graphs")
+    *graphs, everything = document["check"]
+    for line in graphs:
+        grid.add_row(line["graph"], gain_text({"estimate": line["gain"]}))
+    grid.add_row(everything["graph"], gain_text(everything))
     show(grid)
     note(f"{document['runs']} runs; settings: {folder / name}.yaml")
 

@@ -324,8 +324,10 @@ for _name, _command in (
 
 
 def _percent(interval: dict[str, Any]) -> str:
-    estimate, low, high = (100 * interval[key] for key in ("estimate", "low", "high"))
-    return f"{estimate:.1f} [{low:.1f}, {high:.1f}]"
+    mean = f"{100 * interval['estimate']:.1f}"
+    if interval["low"] is None:
+        return mean
+    return f"{mean} [{100 * interval['low']:.1f}, {100 * interval['high']:.1f}]"
 
 
 def _numbers(text: str, option: str) -> tuple[int, ...]:

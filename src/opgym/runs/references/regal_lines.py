@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -13,7 +13,7 @@ from ...datasets.reference import Best, Known, Line, Lines, packaged_best_known
 from ...datasets.relatives import relatives
 from ...datasets.suites import POPULATIONS, Row, Suite
 from ...problems import Objective, Placement
-from ...statistics import LEAST_CLUSTERS, clustered_mean
+from ...statistics import clustered_mean
 from ..reproduce import headroom
 from . import best_known
 from .reference import Search, Task, polishing
@@ -178,21 +178,14 @@ def _table(rows: Sequence[Row], known: Lines) -> dict[str, Any]:
             if value is not None and line.best is not None:
                 left.append(1 - line.best.value / value)
                 cluster.append(relatives(row.graph).twins)
-        columns[column] = {"feasible": len(left), "left": _mean(left, cluster) if left else None}
+        mean = clustered_mean(left, cluster).document() if left else None
+        columns[column] = {"feasible": len(left), "left": mean}
     return {
         "rows": len(rows),
         "clusters": len({relatives(row.graph).twins for row in rows}),
         "proven": sum(line.proven for line in lines),
         "columns": columns,
     }
-
-
-def _mean(left: Sequence[float], cluster: Sequence[str]) -> dict[str, float | None]:
-    """A mean with its interval, if there are enough clusters for one."""
-    mean: dict[str, float | None] = asdict(clustered_mean(left, cluster))
-    if len(set(cluster)) < LEAST_CLUSTERS:
-        mean |= {"low": None, "high": None}
-    return mean
 
 
 def report_all() -> list[dict[str, Any]]:

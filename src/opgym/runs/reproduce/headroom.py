@@ -277,8 +277,8 @@ def _table(devices: int, rows: Sequence[Mapping[str, Any]], known: BestKnown) ->
             {
                 "family": family,
                 "graphs": len(of_family),
-                "headroom": asdict(mean(partial(_best_values, known))),
-                "gains": {name: asdict(mean(partial(_values, name))) for name in others},
+                "headroom": mean(partial(_best_values, known)).document(),
+                "gains": {name: mean(partial(_values, name)).document() for name in others},
                 "found_best": _shares(of_family, known),
                 "first_study": {
                     name: by_family[family]

@@ -8,29 +8,27 @@ stage has seen. No graph here is of a family that tests are about.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...agents import make
 from ...datasets import load
 from ...errors import InvalidProblemError, unknown_id
 from ...graphs import Cluster
+from ...outcome import Verdict
 from ...problems import Budget, PlacementProblem, SchedulingProblem
-from ...statistics import clustered_mean
-from ..parallel import in_order
 from ..row_file import RowFile
+from .staged_search import Floats, Laboratory, Setting, gain_text, gains, mean_gain, search
 
 #: Raised when what a row holds changes its meaning: rows of other versions are measured anew.
-ROW_VERSION = 1
+ROW_VERSION = 2
 #: Settings that are drawn for the first stage, beside the defaults of the learner.
 SETTINGS = 8
-
-Setting = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -224,12 +222,18 @@ def measure(trial: Trial) -> dict[str, Any]:
     """Runs a trial.
 
     Returns:
-        The row: ``trial`` and ``value``, the best that was found.
+        The row: ``trial``, and ``value`` and ``verdict`` of the best that was found.
     """
     solver = make(trial.agent, **trial.setting)
     rng = np.random.default_rng(trial.seed)
     found = solver.solve(trial.instance.problem(), Budget(evaluations=trial.evaluations), rng)
-    return {"trial": trial.key, "value": float(found.outcome.value), "seconds": round(found.seconds, 2)}
+    outcome = found.outcome
+    return {
+        "trial": trial.key,
+        "value": float(outcome.value) if math.isfinite(outcome.value) else None,
+        "verdict": outcome.verdict.value,
+        "seconds": round(found.seconds, 2),
+    }
 
 
 def run(
@@ -253,8 +257,8 @@ def run(
 
     Returns:
         ``agent``, ``evaluations``, ``runs``, ``tuned`` (options), ``stages`` (for each: instances, settings, and the
-        kept ones with their mean gain over the defaults) and ``check`` (gain over the defaults, with intervals, by
-        instance and of all).
+        kept ones with their mean gain over the defaults) and ``check`` (gain over the defaults by graph, and the mean
+        of all, which has an interval where there are graphs enough for one).
 
     Raises:
         InvalidProblemError: Fewer than one setting.
@@ -263,93 +267,59 @@ def run(
         raise InvalidProblemError(f"{settings} settings to draw; expected at least 1")
     untuned: Setting = {"environment": dict(plan.environment)}
     chosen: list[Setting] = [*draw(agent, plan, settings)]
-    lab = _Laboratory(agent, plan.evaluations, RowFile(rows_path), workers, progress)
-    lab.announce(plan, settings)
-    report = []
-    for stage in plan.stages:
-        gains = _gains(lab.values(stage, [untuned, *chosen])).mean(axis=(1, 2))[1:]
-        best = np.argsort(-gains, kind="stable")[: stage.keep]
-        report.append(
-            {
-                "instances": [asdict(instance) for instance in stage.instances],
-                "seeds": stage.seeds,
-                "settings": len(chosen),
-                "kept": [{"setting": _plain(chosen[i]), "gain": float(gains[i])} for i in best.tolist()],
-            }
-        )
-        chosen = [chosen[i] for i in best.tolist()]
-    check = _gains(lab.values(plan.check, [untuned, chosen[0]]))[1]
-    return {
-        "agent": agent,
-        "evaluations": plan.evaluations,
-        "runs": lab.total,
-        "tuned": _plain(chosen[0]),
-        "stages": report,
-        "check": _check(plan.check, check),
-    }
+    total = _total(plan, settings)
+    lab: Laboratory[Trial] = Laboratory(measure, RowFile(rows_path), workers, total, progress)
 
-
-def _gains(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """1 - value / value of the first setting with the same seed, ``[settings, instances, seeds]``."""
-    return 1 - values / values[:1]
-
-
-def _check(stage: Stage, gains: NDArray[np.float64]) -> list[dict[str, Any]]:
-    names = [instance.graph for instance in stage.instances]
-    seeds = gains.shape[1]
-    lines = [
-        {"graph": name, **asdict(clustered_mean(gains[i], np.arange(seeds)))} for i, name in enumerate(names)
-    ]
-    everything = clustered_mean(gains.ravel(), np.repeat(names, seeds))
-    return [*lines, {"graph": "all", **asdict(everything)}]
-
-
-class _Laboratory:
-    """Measures trials that no row stands for yet."""
-
-    def __init__(
-        self,
-        agent: str,
-        evaluations: int,
-        file: RowFile,
-        workers: int,
-        progress: Callable[[int, int], None] | None,
-    ) -> None:
-        self._agent, self._evaluations = agent, evaluations
-        self._file, self._workers = file, workers
-        self._progress = progress or (lambda done, total: None)
-        self._done = self.total = 0
-
-    def announce(self, plan: Plan, settings: int) -> None:
-        """Tells how much there is to do; the defaults run beside the settings."""
-        for stage in (*plan.stages, plan.check):
-            self.total += len(stage.instances) * stage.seeds * (1 + settings)
-            settings = min(settings, stage.keep)
-        self._progress(0, self.total)
-
-    def values(self, stage: Stage, settings: Sequence[Setting]) -> NDArray[np.float64]:
-        """The value of each setting on each instance by each seed, ``[settings, instances, seeds]``."""
+    def values(stage: Stage, tried: Sequence[Setting]) -> Floats:
         trials = [
-            Trial(self._agent, setting, instance, seed, self._evaluations)
-            for setting in settings
+            Trial(agent, setting, instance, seed, plan.evaluations)
+            for setting in tried
             for instance in stage.instances
             for seed in range(stage.seeds)
         ]
-        missing = [trial for trial in trials if self._stored(trial) is None]
-        self._count(len(trials) - len(missing))
-        for row in in_order(measure, missing, self._workers):
-            self._file.append(row)
-            self._count(1)
-        values = [self._stored(trial) for trial in trials]
-        return np.array(values, np.float64).reshape(len(settings), len(stage.instances), stage.seeds)
+        found = [_value(row) for row in lab.rows(trials)]
+        return np.array(found).reshape(len(tried), len(stage.instances), stage.seeds)
 
-    def _count(self, more: int) -> None:
-        self._done += more
-        self._progress(self._done, self.total)
+    rounds = list(search(untuned, chosen, plan.stages, values))
+    tuned = rounds[-1].settings[0]
+    return {
+        "agent": agent,
+        "evaluations": plan.evaluations,
+        "runs": total,
+        "tuned": _plain(tuned),
+        "stages": [
+            {
+                "instances": [asdict(instance) for instance in stage.instances],
+                "seeds": stage.seeds,
+                **_plain(kept.document()),
+            }
+            for stage, kept in zip(plan.stages, rounds, strict=True)
+        ],
+        "check": _check(plan.check, gains(values(plan.check, [untuned, tuned]))[1]),
+    }
 
-    def _stored(self, trial: Trial) -> float | None:
-        key = trial.key
-        return next((row["value"] for row in self._file.rows if row.get("trial") == key), None)
+
+def _total(plan: Plan, settings: int) -> int:
+    """How many runs there are; the defaults run beside the settings."""
+    total = 0
+    for stage in (*plan.stages, plan.check):
+        total += len(stage.instances) * stage.seeds * (1 + settings)
+        settings = min(settings, stage.keep)
+    return total
+
+
+def _value(row: Mapping[str, Any]) -> float:
+    """What a row counts as: a value that does not count, out of memory say, is no value."""
+    return float(row["value"]) if row["verdict"] == Verdict.OK.value else math.inf
+
+
+def _check(stage: Stage, found: Floats) -> list[dict[str, Any]]:
+    """Gains graph by graph, the mean over seeds, and that of all."""
+    names = [instance.graph for instance in stage.instances]
+    lines = [
+        {"graph": name, "gain": float(mean)} for name, mean in zip(names, found.mean(axis=1), strict=True)
+    ]
+    return [*lines, {"graph": "all", **mean_gain(found.ravel(), np.repeat(names, stage.seeds))}]
 
 
 def _plain(value: Any) -> Any:
@@ -361,10 +331,11 @@ def _plain(value: Any) -> Any:
 
 def as_yaml(document: Mapping[str, Any], command: str) -> str:
     """The tuned settings as a file of ``conf/agent/``."""
-    gain, low, high = (100 * document["check"][-1][key] for key in ("estimate", "low", "high"))
+    *graphs, everything = document["check"]
     lines = [
         f"# Tuned on training graphs by `{command}`, {document['evaluations']} evaluations a run.",
-        f"# Validation graphs: values {gain:.1f} % [{low:.1f}, {high:.1f}] below those of the defaults.",
+        f"# Validation graphs: values {gain_text(everything)} below those of the defaults on average;",
+        f"# graph by graph {', '.join(gain_text({'estimate': line['gain']}) for line in graphs)}.",
         f"solver: {document['agent']}",
         "options:",
     ]

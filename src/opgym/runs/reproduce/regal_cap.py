@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -108,6 +107,6 @@ def _line(factor: float, rows: Sequence[dict[str, Any]], ids: Sequence[str]) -> 
         "graphs": len(rows),
         "runs": len(rows) * len(SEEDS),
         "feasible": len(left),
-        "left": asdict(clustered_mean(left, graph)) if left else None,
+        "left": clustered_mean(left, graph).document() if left else None,
         "heuristic_feasible": sum(row["heuristic"] is not None for row in rows),
     }

@@ -15,17 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...agents import make
 from ...agents.search.keys import Brkga
 from ...datasets.synthetic import SEEDS
 from ...errors import InvalidProblemError
 from ...problems import Budget
-from ...statistics import clustered_mean
-from ..parallel import in_order
 from ..row_file import RowFile
 from .headroom import FAMILIES, Task
+from .staged_search import Floats, Laboratory, Setting, gain_text, gains, mean_gain, search
 
 EVALUATIONS = 5_000
 DEVICES = (1, 2)
@@ -106,7 +104,7 @@ def measure(trial: Trial) -> dict[str, Any]:
     """Runs every setting on a graph.
 
     Returns:
-        The row: ``trial`` and ``values``, ``[settings][seeds]``.
+        The row: ``trial`` and ``values``, ``[settings][seeds]``, ``None`` where nothing fits.
     """
     problem = trial.task.problem()
     values = []
@@ -116,7 +114,7 @@ def measure(trial: Trial) -> dict[str, Any]:
         runs = (
             solver.solve(problem, budget, np.random.default_rng(seed)) for seed in range(trial.task.seeds)
         )
-        values.append([int(found.outcome.value) for found in runs])
+        values.append([int(found.outcome.value) if found.outcome.ok else None for found in runs])
     return {"trial": trial.key, "values": values}
 
 
@@ -143,39 +141,59 @@ def run(
 
     Returns:
         ``tuned`` (options), ``untuned``, ``stages`` (for each: graphs, settings, and the kept ones with their mean
-        gain over the untuned) and ``check`` (gain over the untuned by family and devices, with intervals).
+        gain over the untuned) and ``check`` (gain over the untuned by family and devices, with intervals
+        where there are graphs enough).
 
     Raises:
         InvalidProblemError: No stages, or no settings.
     """
-    chosen: list[Mapping[str, Any]] = list(grid() if candidates is None else candidates)
+    chosen = list(grid() if candidates is None else candidates)
     if not chosen or not stages:
         raise InvalidProblemError(f"{len(chosen)} settings in {len(stages)} stages; expected some of each")
-    lab = _Laboratory(RowFile(rows_path), workers, evaluations, progress)
-    lab.announce(stages, check)
-    report = []
-    seeds = SEEDS["train"]
-    for stage in stages:
-        of_stage, seeds = seeds[: stage.graphs], seeds[stage.graphs :]
-        gains = _gains(lab.rows(of_stage, stage.seeds, [UNTUNED, *chosen])).mean(axis=(0, 2))[1:]
-        best = np.argsort(-gains, kind="stable")[: stage.keep]
-        report.append(
-            {
-                "graphs": stage.graphs * len(FAMILIES),
-                "settings": len(chosen),
-                "kept": [{**chosen[i], "gain": float(gains[i])} for i in best.tolist()],
-            }
-        )
-        chosen = [chosen[i] for i in best.tolist()]
-    tuned = dict(chosen[0])
-    rows = lab.rows(SEEDS["validation"][: check.graphs], check.seeds, [UNTUNED, tuned])
-    return {"tuned": tuned, "untuned": dict(UNTUNED), "stages": report, "check": _check(rows)}
+    rounds = _rounds(stages)
+    last = _Round(SEEDS["validation"][: check.graphs], check.seeds, check.keep)
+    total = sum(len(each.graphs) for each in (*rounds, last)) * len(FAMILIES) * len(DEVICES)
+    lab: Laboratory[Trial] = Laboratory(measure, RowFile(rows_path), workers, total, progress)
+
+    def rows(each: _Round, settings: Sequence[Setting]) -> list[dict[str, Any]]:
+        tasks = _tasks(each.graphs, each.seeds)
+        return lab.rows([Trial(task, tuple(settings), evaluations) for task in tasks])
+
+    kept = list(search(UNTUNED, chosen, rounds, lambda each, settings: _values(rows(each, settings))))
+    tuned = kept[-1].settings[0]
+    return {
+        "tuned": dict(tuned),
+        "untuned": dict(UNTUNED),
+        "stages": [
+            {"graphs": len(each.graphs) * len(FAMILIES), **of_round.document()}
+            for each, of_round in zip(rounds, kept, strict=True)
+        ],
+        "check": _check(rows(last, [UNTUNED, tuned])),
+    }
 
 
-def _gains(rows: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
-    """1 - value / value of the first setting with the same seed, ``[rows, settings, seeds]``."""
-    values = np.array([row["values"] for row in rows], np.float64)
-    return 1 - values / values[:, :1]
+@dataclass(frozen=True)
+class _Round:
+    """A stage and its graphs, by seeds of their generators."""
+
+    graphs: Sequence[int]
+    seeds: int
+    keep: int
+
+
+def _rounds(stages: Sequence[Stage]) -> list[_Round]:
+    """Stages, each on the training graphs that follow those of the one before."""
+    ends = np.cumsum([stage.graphs for stage in stages]).tolist()
+    return [
+        _Round(SEEDS["train"][end - stage.graphs : end], stage.seeds, stage.keep)
+        for stage, end in zip(stages, ends, strict=True)
+    ]
+
+
+def _values(rows: Sequence[Mapping[str, Any]]) -> Floats:
+    """Values of all rows, ``[settings, rows, seeds]``; infinity where nothing fits."""
+    values = np.array([row["values"] for row in rows], np.float64).swapaxes(0, 1)
+    return np.where(np.isnan(values), np.inf, values)
 
 
 def _check(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -186,55 +204,10 @@ def _check(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             for row in rows
             if devices in (row["trial"]["devices"], "all") and family in (row["trial"]["family"], "all")
         ]
-        gains = _gains(chosen)[:, 1]
-        graphs = np.repeat([row["trial"]["graph"] for row in chosen], gains.shape[1])
-        interval = clustered_mean(gains.ravel(), graphs)
-        lines.append({"devices": devices, "family": family, **asdict(interval)})
+        found = gains(_values(chosen))[1]
+        graphs = np.repeat([row["trial"]["graph"] for row in chosen], found.shape[1])
+        lines.append({"devices": devices, "family": family, **mean_gain(found.ravel(), graphs)})
     return lines
-
-
-class _Laboratory:
-    """Measures trials that no row stands for yet."""
-
-    def __init__(
-        self,
-        file: RowFile,
-        workers: int,
-        evaluations: int,
-        progress: Callable[[int, int], None] | None,
-    ) -> None:
-        self._file = file
-        self._workers = workers
-        self._evaluations = evaluations
-        self._progress = progress or (lambda done, total: None)
-        self._done = self._total = 0
-
-    def announce(self, stages: Sequence[Stage], check: Stage) -> None:
-        """Tells how much there is to do."""
-        graphs = sum(stage.graphs for stage in stages) + check.graphs
-        self._total = graphs * len(FAMILIES) * len(DEVICES)
-        self._progress(0, self._total)
-
-    def rows(
-        self, graph_seeds: Sequence[int], seeds: int, settings: Sequence[Mapping[str, Any]]
-    ) -> list[Mapping[str, Any]]:
-        """The rows of some graphs of all families on all numbers of devices."""
-        trials = [Trial(task, tuple(settings), self._evaluations) for task in _tasks(graph_seeds, seeds)]
-        missing = [trial for trial in trials if self._stored(trial) is None]
-        self._count(len(trials) - len(missing))
-        for row in in_order(measure, missing, self._workers):
-            self._file.append(row)
-            self._count(1)
-        rows = [self._stored(trial) for trial in trials]
-        return [row for row in rows if row is not None]
-
-    def _count(self, more: int) -> None:
-        self._done += more
-        self._progress(self._done, self._total)
-
-    def _stored(self, trial: Trial) -> Mapping[str, Any] | None:
-        key = trial.key
-        return next((row for row in self._file.rows if row.get("trial") == key), None)
 
 
 def _tasks(graph_seeds: Sequence[int], seeds: int) -> Iterator[Task]:
@@ -244,11 +217,10 @@ def _tasks(graph_seeds: Sequence[int], seeds: int) -> Iterator[Task]:
 
 def as_yaml(document: Mapping[str, Any], command: str) -> str:
     """The tuned settings as a file of ``conf/agent/``."""
-    everything = document["check"][-1]
-    gain, low, high = (100 * everything[key] for key in ("estimate", "low", "high"))
+    gain = gain_text(document["check"][-1])
     lines = [
         f"# BRKGA tuned on training graphs by `{command}`.",
-        f"# Validation graphs: peaks {gain:.1f} % [{low:.1f}, {high:.1f}] below those of the untuned settings.",
+        f"# Validation graphs: peaks {gain} below those of the untuned settings.",
         "solver: brkga",
         "options:",
         *(f"  {name}: {value}" for name, value in document["tuned"].items()),
