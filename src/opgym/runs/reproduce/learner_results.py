@@ -21,7 +21,6 @@ import numpy as np
 
 from ...errors import InvalidDatasetError
 from ...outcome import Verdict
-from ...statistics import clustered_mean
 from ..evaluate.result_tables import RESULTS, read_table
 
 #: What is stored of each run.
@@ -59,12 +58,12 @@ def stored(path: Path) -> list[dict[str, Any]]:
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Agents by problems, as Markdown: mean multiple of the best known value over seeds, with a 95 % interval; of
-    several problems, the geometric mean of these means.
+    """Agents by problems, as Markdown: mean multiple of the best known value over seeds, and the lowest and the highest
+    of them; of several problems, the geometric mean of these means.
 
-    An agent that draws no random number has one run, and no interval; ``-`` where it does not apply, or finds nothing
-    that fits. Agents stand in the order of their geometric mean over problems, those that lack one last; where each
-    seed of an agent has a value, the interval is that of a bootstrap over seeds.
+    A handful of seeds is too few for an interval. An agent that draws no random number has one run; ``-`` where an
+    agent does not apply, or finds nothing that fits with one of the seeds. Agents stand in the order of their geometric
+    mean over problems, those that lack one last.
     """
     problems = list(dict.fromkeys(row["row"] for row in rows))
     agents = list(dict.fromkeys(row["agent"] for row in rows))
@@ -116,8 +115,7 @@ def _text(ratios: Sequence[float]) -> str:
         return "-"
     if len(ratios) == 1:
         return f"{ratios[0]:.3f}"
-    found = clustered_mean(ratios, np.arange(len(ratios)))
-    return f"{found.estimate:.3f} [{found.low:.3f}, {found.high:.3f}]"
+    return f"{np.mean(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})"
 
 
 def _short(problem: str) -> str:
