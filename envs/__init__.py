@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ENTRY_POINTS",
+    "PLACEMENT",
+    "SCHEDULING",
     "VECTOR_ENTRY_POINTS",
     "GraphPlacementEnv",
     "GraphPlacementVectorEnv",
@@ -21,16 +23,19 @@ __all__ = [
     "register_environments",
 ]
 
-#: Every environment, by id. An id's version goes up whenever its behaviour changes.
+#: Ids. An id's version goes up whenever its behaviour changes.
+PLACEMENT, SCHEDULING = "GraphPlacement-v0", "OpScheduling-v0"
+
+#: Every environment, by id.
 ENTRY_POINTS = {
-    "GraphPlacement-v0": "opgym.envs.placement:GraphPlacementEnv",
-    "OpScheduling-v0": "opgym.envs.scheduling:OpSchedulingEnv",
+    PLACEMENT: "opgym.envs.placement:GraphPlacementEnv",
+    SCHEDULING: "opgym.envs.scheduling:OpSchedulingEnv",
 }
 
 #: Their native batches, for ``gymnasium.make_vec``.
 VECTOR_ENTRY_POINTS = {
-    "GraphPlacement-v0": "opgym.envs.placement:GraphPlacementVectorEnv",
-    "OpScheduling-v0": "opgym.envs.scheduling:OpSchedulingVectorEnv",
+    PLACEMENT: "opgym.envs.placement:GraphPlacementVectorEnv",
+    SCHEDULING: "opgym.envs.scheduling:OpSchedulingVectorEnv",
 }
 
 

@@ -7,7 +7,11 @@ from .pipeline import Pipeline
 from .placement import Placement, PlacementProblem, program_order
 from .scheduling import Order, SchedulingProblem
 
+#: A problem of either kind.
+AnyProblem = PlacementProblem | SchedulingProblem
+
 __all__ = [
+    "AnyProblem",
     "Bound",
     "Budget",
     "BudgetExhausted",

@@ -10,7 +10,8 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.logger import Logger
 
 from ...errors import InvalidProblemError
-from .base import POLICIES, AnyProblem, SB3Learner
+from ...problems import AnyProblem
+from .base import POLICIES, SB3Learner
 from .environments import make_vector, warn_of_large_buffer
 from .horizon import Horizon
 from .learned import Learned

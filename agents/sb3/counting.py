@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from ...outcome import Outcome
-from ...problems import Evaluator, Order, Placement, PlacementProblem, SchedulingProblem, program_order
+from ...problems import AnyProblem, Evaluator, Order, Placement, program_order
 from ...problems.budget import BudgetExhausted, CurvePoint
 from .vec_env import GymnasiumVecEnv
 
-AnyProblem = PlacementProblem | SchedulingProblem
 Solution = Placement | Order
 
 

@@ -11,13 +11,17 @@ import gymnasium
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
-from ...envs import ENTRY_POINTS, GraphPlacementEnv, OpSchedulingEnv, register_environments
+from ...envs import (
+    ENTRY_POINTS,
+    PLACEMENT,
+    SCHEDULING,
+    GraphPlacementEnv,
+    OpSchedulingEnv,
+    register_environments,
+)
 from ...errors import InvalidProblemError, unknown_id
-from ...problems import PlacementProblem, SchedulingProblem
+from ...problems import AnyProblem, PlacementProblem, SchedulingProblem
 
-AnyProblem = PlacementProblem | SchedulingProblem
-
-PLACEMENT, SCHEDULING = ENTRY_POINTS
 #: Arguments of environments that follow from the problem, or from other options of a learner.
 _NOT_OPTIONS = ("graph", "cluster", "objective", "costs", "problem", "observation", "render_mode")
 #: A buffer of this many bytes is worth a warning before it is filled.

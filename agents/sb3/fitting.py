@@ -12,9 +12,10 @@ from typing import Any
 from stable_baselines3.common.callbacks import BaseCallback
 
 from ...errors import OpgymError
+from ...problems import AnyProblem
 from .. import metrics
 from ..learner import Monitor
-from .base import AnyProblem, SB3Learner
+from .base import SB3Learner
 from .building import make_algorithm, make_environment, weights_of
 from .horizon import Horizon
 from .isolation import isolated

@@ -9,9 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ...problems import PlacementProblem, SchedulingProblem
-
-AnyProblem = PlacementProblem | SchedulingProblem
+from ...problems import AnyProblem, SchedulingProblem
 
 
 @dataclass(frozen=True)

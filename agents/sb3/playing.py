@@ -9,8 +9,9 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.policies import BasePolicy
 
+from ...problems import AnyProblem
 from ..solver import Remark
-from .base import AnyProblem, SB3Learner
+from .base import SB3Learner
 from .building import make_algorithm, make_environment
 from .counting import Evaluations, Spending
 from .horizon import Horizon

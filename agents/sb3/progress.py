@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from ...envs.placement.reward import reference_of
-from ...problems import PlacementProblem
+from ...problems import AnyProblem, PlacementProblem
 from .. import metrics
-from .base import AnyProblem
 
 
 class EpisodeLog:

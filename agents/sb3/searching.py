@@ -6,8 +6,9 @@ from sys import maxsize
 
 from stable_baselines3.common.callbacks import BaseCallback
 
+from ...problems import AnyProblem
 from ..solver import Remark
-from .base import AnyProblem, SB3Learner
+from .base import SB3Learner
 from .building import make_algorithm, make_environment
 from .counting import Evaluations, Spending
 from .horizon import Horizon
