@@ -71,6 +71,11 @@ class Learner(Solver[ProblemT, SolutionT]):
     def trained(self) -> bool:
         """Whether there is something learned to use."""
 
+    @property
+    def trained_on(self) -> frozenset[str] | None:
+        """Fingerprints of the graphs that were learned from; ``None``: it was trained, and does not know on what."""
+        return None if self.trained else frozenset()
+
     @abstractmethod
     def save(self, folder: Path) -> None:
         """Writes what was learned (``weights.safetensors``) and what made it (``agent.json``) into a new folder."""

@@ -109,6 +109,12 @@ class SB3Learner(Learner[AnyProblem, Any]):
         """Whether there is something learned to use."""
         return self.learned is not None
 
+    @property
+    def trained_on(self) -> frozenset[str]:
+        """Fingerprints of the graphs that were learned from."""
+        trainings = () if self.learned is None else self.learned.trainings
+        return frozenset(problem.fingerprint for training in trainings for problem in training.problems)
+
     def skip_reason(self, problem: AnyProblem) -> str | None:
         """Why this learner should not be tried on a problem, or ``None``."""
         reason = super().skip_reason(problem)

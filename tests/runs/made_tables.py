@@ -19,7 +19,7 @@ def result(row: str, agent: str, value: float | None, seed: int = 0, **others: A
         "suite": "made", "row": row, "graph": f"zoo/{row}", "family": row, "twins": row, "cluster": "",
         "objective": "peak_memory", "agent": agent, "options": "0123456789ab", "seed": seed, "budget": 10,
         "value": value, "unit": "bytes", "verdict": "ok", "best_known": 100.0, "evaluations": 10, "seconds": 0.5,
-        "deterministic": False, "error": "",
+        "trained_on": "nothing", "deterministic": False, "error": "",
     }  # fmt: skip
     if value is None:
         known |= {"verdict": "failed", "evaluations": None, "seconds": None}

@@ -180,6 +180,8 @@ class Broken(SchedulingSolver):
     how: str = "raises"
 
     def solve(self, problem: SchedulingProblem, *args: Any) -> Result[Order]:
+        if self.how == "cannot" and not problem.graph.name.startswith("synthetic/er"):
+            raise InvalidProblemError("too large")
         result = super().solve(problem, *args)
         if problem.graph.name.startswith("synthetic/er"):
             return result
@@ -187,8 +189,8 @@ class Broken(SchedulingSolver):
             raise RuntimeError("a | tensor\nis lost")
         if self.how == "exits":
             sys.exit(0)
-        if self.how == "cannot":
-            raise InvalidProblemError("too large")
+        if self.how == "gives up":
+            raise InvalidProblemError("lost its way")
         if self.how == "lies":
             return replace(result, outcome=replace(result.outcome, value=result.outcome.value - 1))
         if self.how == "overspends":
@@ -216,6 +218,7 @@ def broken() -> Iterator[None]:
     [
         ("raises", "RuntimeError: a | tensor is lost"),
         ("exits", "SystemExit: 0"),
+        ("gives up", "InvalidProblemError: lost its way"),
         ("lies", "MisreportedError: the agent says .* and evaluation of its solution"),
         (
             "spoils",
@@ -413,6 +416,19 @@ def test_saved_learners_are_compared_too_in_other_processes_as_well(tmp_path: Pa
     assert all(row["verdict"] == "ok" and row["evaluations"] == 6 for row in rows)
     expected = trained.solve(problem, Budget(6), np.random.default_rng(0))
     assert rows[0]["value"] == expected.outcome.value
+    assert [row["trained_on"] for row in rows] == ["this_graph", "nothing"]
+    elsewhere = Comparison([ORDERS[1]], asked[:1], 2, [0])
+    assert [row["trained_on"] for row in evaluate(elsewhere).results] == ["other_graphs"]
+
+
+@pytest.mark.usefixtures("guess")
+def test_a_learner_that_does_not_say_what_it_learned_on_is_marked_as_one(tmp_path: Path) -> None:
+    trained = make("guess").fit([ORDERS[0].row.problem()], steps=10)  # type: ignore[attr-defined]
+    assert (make("guess").trained_on, trained.trained_on) == (frozenset(), None)  # type: ignore[attr-defined]
+    (tmp_path / "agent").mkdir()
+    trained.save(tmp_path / "agent")
+    found = evaluate(Comparison([ORDERS[0]], contestants([str(tmp_path / "agent"), "guess", "bfs"]), 2, [0]))
+    assert [row["trained_on"] for row in found.results] == ["unknown_graphs", "nothing", "nothing"]
 
 
 def test_a_learner_that_is_trained_on_is_another_one(tmp_path: Path) -> None:

@@ -277,6 +277,28 @@ def test_a_run_has_one_result_in_all_folders(tmp_path: Path) -> None:
 # --- The page -----------------------------------------------------------------------------------------------
 
 
+def test_what_was_learned_before_is_outside_of_the_budget(tmp_path: Path) -> None:
+    rows = [result(problem, "a", 100.0, trained_on="nothing") for problem in PROBLEMS[:3]]
+    for name, trained_on in (("b", "other_graphs"), ("c", "unknown_graphs")):
+        rows += [result(problem, name, 110.0, trained_on=trained_on) for problem in PROBLEMS[:3]]
+    rows += [result(problem, "d", 90.0, trained_on="this_graph") for problem in PROBLEMS[:2]]
+    rows.append(result("p2", "d", 90.0, trained_on="other_graphs"))
+    [found] = read_sections([write(tmp_path / "made", rows)])
+    numbers = document(found)
+    assert {a["agent"]: (a["trained_before"], a["trained_on_these"]) for a in numbers["agents"]} == {
+        "a": (False, 0), "b": (True, 0), "c": (True, None), "d": (True, 2),
+    }  # fmt: skip
+    text = page_of([numbers], [PICTURES], [])
+    told = " ".join(text.split())
+    assert "An agent marked † was trained before, and what its training took is in no budget" in told
+    assert "d had learned from 2 of these graphs before." in text
+    assert "It is not known which graphs c had learned from." in text
+    assert "b had" not in text
+    assert [line.split(" | ")[0] for line in text.splitlines() if line.endswith("| 10 | 0.5 |")] == [
+        "| d †", "| a", "| b †", "| c †",
+    ]  # fmt: skip
+
+
 def test_equal_tables_give_equal_bytes(tmp_path: Path) -> None:
     rows = [row | {"step_time_ns": int(row["value"] or 0), "peak_bytes": 2**30} for row in made()]
     points = [(row, [(1, 0.1, 200.0), (5, 0.3, row["value"])]) for row in rows if row["verdict"] == "ok"]
@@ -373,6 +395,7 @@ def replaced(table: Any, column: str, values: Any) -> Any:
         (RESULTS, lambda t: replaced(t, "agent", pa.array(["a" * 1001])), "a text of 1001 characters"),
         (RESULTS, lambda t: replaced(t, "agent", pa.array([None], pa.string())), "column agent has nulls"),
         (RESULTS, lambda t: replaced(t, "verdict", pa.array(["great"])), "verdict = 'great'"),
+        (RESULTS, lambda t: replaced(t, "trained_on", pa.array(["all"])), "trained_on = 'all'"),
         (CURVES, lambda t: t.drop(["seconds"]), "missing: \\['seconds'\\]"),
     ],
 )  # fmt: skip

@@ -58,7 +58,7 @@ def report(
         print(
             f"{section['suite'] or 'own problems'}, {section['objective']}, {section['population']} graphs, "
             f"{effort_text(section['budget'], section['seconds_limit'])}: {best['agent']} is best of {len(agents)} "
-            f"on average, IQM {best['interquartile_mean']['estimate']:.4f}; it wins {best['wins']} of {section['problems']} problems "
-            f"and ties on {best['ties']}"
+            f"on average, IQM {best['interquartile_mean']['estimate']:.4f}; it wins {best['wins']} of "
+            f"{section['problems']} problems and ties on {best['ties']}"
         )
     note(f"wrote {out / PAGE} and {len(document['files']) - 1} pictures")

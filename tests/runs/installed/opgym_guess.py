@@ -90,7 +90,7 @@ class Guess(Learner):
         evaluator.evaluate(self._solution(problem, self.guess or 0))
 
     def save(self, folder):
-        _write(folder / "agent.json", {"guess": self.guess})
+        _write(folder / "agent.json", {"agent": self.name, "guess": self.guess})
 
     @classmethod
     def load(cls, folder):

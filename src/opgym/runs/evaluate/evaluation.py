@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from ...agents import Solver
+from ...agents.learner import Learner
 from ...errors import InvalidProblemError
-from ...problems import Budget
+from ...problems import Budget, Progress
 from ..parallel import Died, as_they_finish
 from ..row_file import RowFile
 from .cases import Case
@@ -28,14 +29,18 @@ from .result_tables import (
     FAILED,
     KEY,
     NOT_APPLICABLE,
+    NOTHING,
+    OTHER_GRAPHS,
     RESULT_COLUMNS,
     RESULTS,
+    THIS_GRAPH,
+    UNKNOWN_GRAPHS,
     require_pyarrow,
     write_table,
 )
 
 #: Raised when what a stored row holds changes its meaning: rows of other versions are measured anew.
-ROW_VERSION = 1
+ROW_VERSION = 2
 ROWS = "rows.jsonl"
 _MOST_CHARACTERS = 500
 
@@ -226,6 +231,7 @@ def measure(run: Run) -> dict[str, Any]:
         posed = posed_case(run.case)
         result |= {"unit": posed.unit, "bound": posed.bound, "reference": posed.reference}
         solver = run.contestant.make()
+        result["trained_on"] = _trained_on(solver, posed.problem.graph.fingerprint)
         reason = solver.skip_reason(posed.problem)
         if reason is not None:
             result |= {"verdict": NOT_APPLICABLE, "error": reason, "deterministic": True}
@@ -245,9 +251,17 @@ def _solve(
     """Runs the agent, judges what it returns, and fills in its row."""
     rng = np.random.default_rng(run.seed)
     before = _state(rng)
+    spent = 0
+
+    def count(progress: Progress) -> None:
+        nonlocal spent
+        spent = progress.evaluations
+
     try:
-        found = solver.solve(posed.problem, Budget(run.budget, run.seconds), rng)
-    except InvalidProblemError as error:  # it found out on its way that it cannot start
+        found = solver.solve(posed.problem, Budget(run.budget, run.seconds), rng, count)
+    except InvalidProblemError as error:
+        if spent:
+            raise  # it did start, so the problem is not what is wrong
         result |= {"verdict": NOT_APPLICABLE, "error": _line(str(error)), "deterministic": True}
         return
     outcome = judged(posed, found, run.budget)
@@ -268,6 +282,15 @@ def _solve(
     else:
         result["error"] = _line(str(outcome.details.get("reason", "")))
     curve += [[point.evaluations, point.seconds, point.value] for point in feasible_points(found.curve)]
+
+
+def _trained_on(solver: Solver[Any, Any], fingerprint: str) -> str:
+    """What an agent has learned from, seen from a graph."""
+    if not isinstance(solver, Learner) or not solver.trained:
+        return NOTHING
+    if solver.trained_on is None:
+        return UNKNOWN_GRAPHS
+    return THIS_GRAPH if fingerprint in solver.trained_on else OTHER_GRAPHS
 
 
 def _unmeasured(run: Run) -> dict[str, Any]:
@@ -299,6 +322,7 @@ def _unmeasured(run: Run) -> dict[str, Any]:
         "seconds": None,
         "peak_bytes": None,
         "step_time_ns": None,
+        "trained_on": NOTHING,
         "deterministic": False,
         "error": "",
     }

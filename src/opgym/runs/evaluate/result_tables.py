@@ -25,6 +25,9 @@ VERSION = 2
 #: Verdicts of the table beside those of outcomes.
 NOT_APPLICABLE, FAILED = "not_applicable", "failed"
 VERDICTS = (*(verdict.value for verdict in Verdict), NOT_APPLICABLE, FAILED)
+#: What an agent had learned from before it ran.
+NOTHING, OTHER_GRAPHS, THIS_GRAPH, UNKNOWN_GRAPHS = "nothing", "other_graphs", "this_graph", "unknown_graphs"
+TRAINED_ON = (NOTHING, OTHER_GRAPHS, THIS_GRAPH, UNKNOWN_GRAPHS)
 #: What is read at most: a file beyond these was made to do harm, or should be several.
 MOST_FILE_BYTES, MOST_ROWS, MOST_POINTS, MOST_CHARACTERS = 2**28, 1_000_000, 10_000_000, 1_000
 _BATCH = 65_536
@@ -84,6 +87,9 @@ RESULT_COLUMNS = (
     Column("seconds", "number", "wall time of the agent, in seconds; the judging of its solution is not in it", True),
     Column("peak_bytes", "whole", "most memory on any device, resident bytes included, in bytes", True),
     Column("step_time_ns", "whole", "time of the step, in nanoseconds; null where no step is simulated", True),
+    Column("trained_on", "text", "what the agent had learned from before it ran, which no budget counts: `nothing`, "
+           "`other_graphs`, `this_graph` (the very one) or `unknown_graphs` (it was trained, and does not know on "
+           "what)"),
     Column("deterministic", "flag", "the agent drew no random number: all seeds would give this row, one was run"),
     Column("error", "text", "why there is no value: empty, a reason, or the error of the agent"),
 )  # fmt: skip
@@ -165,9 +171,10 @@ def read_table(folder: str | os.PathLike[str], name: str) -> dict[str, list[Any]
     except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise InvalidDatasetError(f"{path}: cannot be read as parquet ({reason:.200})") from None
-    wrong = sorted(set(values.get("verdict", ())) - set(VERDICTS))
-    if wrong:
-        raise InvalidDatasetError(f"{path}: has verdict = {wrong[0]!r:.60}; expected {', '.join(VERDICTS)}")
+    for what, known in (("verdict", VERDICTS), ("trained_on", TRAINED_ON)):
+        wrong = sorted(set(values.get(what, ())) - set(known))
+        if wrong:
+            raise InvalidDatasetError(f"{path}: has {what} = {wrong[0]!r:.60}; expected {', '.join(known)}")
     return values
 
 

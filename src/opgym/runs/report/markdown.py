@@ -58,8 +58,9 @@ that does not apply count as infinite. IQM is the mean of the middle half of all
 bootstrap that draws families of graphs (twins as one), then graphs, then seeds, where there are at least
 {LEAST_CLUSTERS} families. The geometric mean is over the problems that all agents solve with every seed; those that
 solve nothing are not asked. An agent wins a problem if its worst seed is better than every seed of the others; where
-seeds overlap, there is a tie. An agent marked \\* draws no random numbers, so it ran with one seed. Evaluations and
-seconds are medians."""
+seeds overlap, there is a tie. An agent marked \\* draws no random numbers, so it ran with one seed. An agent
+marked † was trained before, and what its training took is in no budget, no evaluations and no seconds here. Evaluations
+and seconds are medians."""
 
 
 def _section(document: Mapping[str, Any], files: Mapping[str, Sequence[str]]) -> list[str]:
@@ -107,6 +108,13 @@ def _facts(document: Mapping[str, Any]) -> str:
         for key, what in (("failed", "**failed**"), ("not_applicable", "does not apply"))
         if agent[key]
     ]
+    for agent in document["agents"]:
+        if agent["trained_on_these"] is None:
+            facts.append(f"It is not known which graphs {escaped(agent['agent'])} had learned from.")
+        elif agent["trained_on_these"]:
+            facts.append(
+                f"{escaped(agent['agent'])} had learned from {agent['trained_on_these']} of these graphs before."
+            )
     single = [a["agent"] for a in document["agents"] if len(a["seeds"]) == 1 and not a["deterministic"]]
     if single:
         facts.append(f"With one seed nothing is known of the noise of {', '.join(map(escaped, single))}.")
@@ -116,7 +124,7 @@ def _facts(document: Mapping[str, Any]) -> str:
 def _summary(agents: Iterable[Mapping[str, Any]]) -> str:
     rows = [
         [
-            escaped(agent["agent"]) + (" \\*" if agent["deterministic"] else ""),
+            _marked(agent),
             str(len(agent["seeds"])),
             _interval(agent["interquartile_mean"]),
             _number(agent["geometric_mean"]),
@@ -132,6 +140,12 @@ def _summary(agents: Iterable[Mapping[str, Any]]) -> str:
     head = ["agent", "seeds", "IQM", "geometric mean", f"within {CLOSE - 1:.0%}", "wins", "ties", "feasible",
             "evaluations", "seconds"]  # fmt: skip
     return _table(head, rows)
+
+
+def _marked(agent: Mapping[str, Any]) -> str:
+    """The label of an agent, with what a reader must know to compare it."""
+    marks = [mark for mark, key in ((" \\*", "deterministic"), (" †", "trained_before")) if agent[key]]
+    return escaped(agent["agent"]) + "".join(marks)
 
 
 def _pairs(document: Mapping[str, Any], agents: Sequence[Mapping[str, Any]]) -> str:

@@ -150,9 +150,9 @@ class Section:
         """What must not be counted twice, of each problem."""
         return [problem.twins for problem in self.problems]
 
-    def count(self, agent: int, verdict: str) -> int:
-        """Problems on which an agent has this verdict with any seed."""
-        return sum(any(record["verdict"] == verdict for record in row) for row in self.records[agent])
+    def count(self, agent: int, column: str, value: str) -> int:
+        """Problems for which an agent has this value in a column with any seed."""
+        return sum(any(record[column] == value for record in row) for row in self.records[agent])
 
 
 def read_sections(folders: Sequence[Path]) -> list[Section]:
