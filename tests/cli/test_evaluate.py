@@ -9,6 +9,8 @@ import pytest
 from opgym.runs.run_folder import write_config, write_result
 from opgym.runs.train.config import AgentConfig, EnvConfig, TrainConfig
 
+from ..runs.made_tables import result, write
+
 SMALL = ("problem.graph=synthetic/er?n=30&seed=3", "workers=1", "seeds=2", "budget=20")
 AGENTS = "agents=[bfs,random-order]"
 
@@ -165,6 +167,21 @@ def test_every_experiment_and_preset_composes(opgym):
 def test_wrong_settings(refused, runs, arguments, message):
     assert message in refused("evaluate", *arguments, runs)
     assert not Path(runs.removeprefix("runs=")).exists()
+
+
+def test_where_nobody_has_a_mean_nobody_is_best(opgym, tmp_path):
+    nothing = [result("p", name, 100.0, verdict="out_of_memory") for name in ("a", "b")]
+    equal = [result("p", name, 100.0, budget=20, deterministic=True) for name in ("c", "d")]
+    one = [result("p", "e", 100.0, budget=30)]
+    folder = write(tmp_path / "made", [*nothing, *equal, *one])
+    shown = opgym("report", folder, "--out", tmp_path / "out")
+    assert shown.exit_code == 0, shown.output
+    kind = "made, peak_memory, real graphs"
+    assert shown.stdout.splitlines() == [
+        f"{kind}, 10 evaluations: none of 2 is best on average, as too many runs of each found no feasible solution",
+        f"{kind}, 20 evaluations: c, d are equally good on average and the best of 2, IQM 1.0000",
+        f"{kind}, 30 evaluations: e is best of 1 on average, IQM 1.0000; it wins 1 of 1 problems and ties on 0",
+    ]
 
 
 def test_a_report_of_an_evaluation(opgym, rows, refused, runs, tmp_path):

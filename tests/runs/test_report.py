@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from opgym.errors import InvalidDatasetError
 from opgym.runs.evaluate import result_tables
 from opgym.runs.evaluate.result_tables import CURVE_COLUMNS, CURVES, RESULT_COLUMNS, RESULTS, read_table
 from opgym.runs.report import report
-from opgym.runs.report.figures import pareto_front
+from opgym.runs.report.figures import drawable, pareto_front
 from opgym.runs.report.markdown import escaped
 from opgym.runs.report.markdown import page as page_of
 from opgym.runs.report.numbers import anytime_curves, document, ranking
@@ -325,6 +326,41 @@ def test_equal_tables_give_equal_bytes(tmp_path: Path) -> None:
         assert file in files[0]
 
 
+SMALL, LARGE = 1e-30, 1e30
+
+
+@pytest.mark.parametrize(
+    ("values", "best_known"),
+    [
+        ({"a": None, "b": None}, 100.0),
+        ({"a": LARGE, "b": SMALL}, None),
+        ({"a": LARGE, "b": 9e29}, SMALL),
+        ({"a": 0.0, "b": 5.0}, 0.0),
+        ({"\u65e5\u672c": 100.0, "\U0001f9e0": 110.0}, None),
+    ],
+)
+def test_any_values_and_names_can_be_drawn_without_a_warning(
+    tmp_path: Path, values: dict[str, float | None], best_known: float | None
+) -> None:
+    rows = [
+        result(problem, name, value, best_known=best_known, step_time_ns=2**62, peak_bytes=2**62)
+        for problem in PROBLEMS
+        for name, value in values.items()
+    ]
+    points = [(row, [(1, 0.0, LARGE), (2, LARGE, row["value"])]) for row in rows if row["value"] is not None]
+    points = [(row, curve[-1:] if row["value"] == LARGE else curve) for row, curve in points]
+    (tmp_path / "out").mkdir()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        report([write(tmp_path / "made", rows, points)], tmp_path / "out")
+    for path in (tmp_path / "out").glob("*.svg"):
+        assert "nan" not in path.read_text(encoding="utf-8")
+
+
+def test_a_name_that_the_font_lacks_is_spelled_out() -> None:
+    assert drawable("m-etf \u65e5\u672c \U0001f9e0 \u00e9") == r"m-etf \u65e5\u672c \U0001f9e0 é"
+
+
 HOSTILE = [
     "<script>alert(1)</script>",
     "a | b | c\n# heading",
@@ -391,6 +427,8 @@ def replaced(table: Any, column: str, values: Any) -> Any:
         (RESULTS, lambda t: replaced(t, "seed", pa.array(["0"])), "column seed is of type string; expected int64"),
         (RESULTS, lambda t: replaced(t, "value", pa.array([math.nan])), "column value holds nan"),
         (RESULTS, lambda t: replaced(t, "value", pa.array([math.inf])), "column value holds inf"),
+        (RESULTS, lambda t: replaced(t, "value", pa.array([1.1e30])), "column value holds 1.1e\\+30; expected 0, or"),
+        (RESULTS, lambda t: replaced(t, "value", pa.array([5e-324])), "column value holds 5e-324; expected 0, or"),
         (RESULTS, lambda t: replaced(t, "seconds", pa.array([-1.0])), "column seconds holds -1"),
         (RESULTS, lambda t: replaced(t, "agent", pa.array(["a" * 1001])), "a text of 1001 characters"),
         (RESULTS, lambda t: replaced(t, "agent", pa.array([None], pa.string())), "column agent has nulls"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -53,12 +55,27 @@ def report(
         print_json(document)
         return
     for section in document["sections"]:
-        agents = sorted(section["agents"], key=lambda agent: agent["interquartile_mean"]["estimate"])
-        best = agents[0]
         print(
             f"{section['suite'] or 'own problems'}, {section['objective']}, {section['population']} graphs, "
-            f"{effort_text(section['budget'], section['seconds_limit'])}: {best['agent']} is best of {len(agents)} "
-            f"on average, IQM {best['interquartile_mean']['estimate']:.4f}; it wins {best['wins']} of "
-            f"{section['problems']} problems and ties on {best['ties']}"
+            f"{effort_text(section['budget'], section['seconds_limit'])}: {_best(section)}"
         )
     note(f"wrote {out / PAGE} and {len(document['files']) - 1} pictures")
+
+
+def _best(section: Mapping[str, Any]) -> str:
+    """Who is best on average, where anybody is."""
+    agents = section["agents"]
+    means = [agent["interquartile_mean"]["estimate"] for agent in agents]
+    least = min(means)
+    if math.isinf(least):
+        return (
+            f"none of {len(agents)} is best on average, as too many runs of each found no feasible solution"
+        )
+    best = [agent for agent, mean in zip(agents, means, strict=True) if mean == least]
+    if len(best) > 1:
+        names = ", ".join(agent["agent"] for agent in best)
+        return f"{names} are equally good on average and the best of {len(agents)}, IQM {least:.4f}"
+    return (
+        f"{best[0]['agent']} is best of {len(agents)} on average, IQM {least:.4f}; it wins {best[0]['wins']} of "
+        f"{section['problems']} problems and ties on {best[0]['ties']}"
+    )

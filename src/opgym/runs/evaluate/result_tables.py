@@ -5,7 +5,6 @@ Tables come from anywhere: what is read is held against the columns below before
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +27,8 @@ VERDICTS = (*(verdict.value for verdict in Verdict), NOT_APPLICABLE, FAILED)
 #: What an agent had learned from before it ran.
 NOTHING, OTHER_GRAPHS, THIS_GRAPH, UNKNOWN_GRAPHS = "nothing", "other_graphs", "this_graph", "unknown_graphs"
 TRAINED_ON = (NOTHING, OTHER_GRAPHS, THIS_GRAPH, UNKNOWN_GRAPHS)
+#: Numbers of every unit are 0 or in between: ratios of these, and pictures of the ratios, do not overflow.
+LEAST_NUMBER, MOST_NUMBER = 1e-30, 1e30
 #: What is read at most: a file beyond these was made to do harm, or should be several.
 MOST_FILE_BYTES, MOST_ROWS, MOST_POINTS, MOST_CHARACTERS = 2**28, 1_000_000, 10_000_000, 1_000
 _BATCH = 65_536
@@ -219,9 +220,9 @@ def _values(array: Any, column: Column, path: Path) -> list[Any]:
     found: list[Any] = array.to_pylist()
     if column.kind in ("number", "whole"):
         for value in found:
-            if value is not None and not (math.isfinite(value) and value >= 0):
+            if value is not None and not (value == 0 or LEAST_NUMBER <= value <= MOST_NUMBER):
                 raise InvalidDatasetError(
-                    f"{path}: column {column.name} holds {value}; expected a finite number from 0 on"
+                    f"{path}: column {column.name} holds {value}; expected 0, or {LEAST_NUMBER} .. {MOST_NUMBER}"
                 )
     return found
 

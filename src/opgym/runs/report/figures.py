@@ -72,8 +72,10 @@ def draw_means(section: Section, document: dict[str, Any], path: Path) -> None:
                         "∞", (mean["estimate"], line), xytext=(6, 0), textcoords="offset points", va="center"
                     )
             ax.plot([mean["estimate"]], [line], "o", color=color, markersize=4.5)
-        ax.set_yticks(range(len(shown)), [agent["agent"] for agent in shown])
-        ax.set_ylim(len(shown) - 0.5, -0.5)
+        ax.set_yticks(range(len(shown)), [drawable(agent["agent"]) for agent in shown])
+        ax.set_ylim(max(len(shown), 1) - 0.5, -0.5)
+        if not shown:
+            ax.text(0.5, 0.5, "no agent has a finite mean", transform=ax.transAxes, ha="center", va="center")
         ax.axvline(1, color=layout.FAINT, linewidth=0.6)
         ends = [agent["interquartile_mean"][end] for agent in shown for end in ("estimate", "low", "high")]
         known = [end for end in ends if end is not None and np.isfinite(end) and end > 0]
@@ -157,6 +159,7 @@ def _draw_panel(ax: Axes, section: Section, problem: int) -> None:
     front = pareto_front(np.array(points, np.float64).reshape(-1, 2))
     ax.step(front[:, 0], front[:, 1], where="post", color=layout.FAINT, linewidth=0.8, zorder=0)
     name = section.problems[problem].name
+    name = drawable(name)
     ax.set_title(name if len(name) <= _MOST_LETTERS else f"{name[: _MOST_LETTERS - 1]}…", size=6.5)
     ax.set_xlabel("step time, ms", labelpad=1)
     ax.set_ylabel("peak memory, GiB", labelpad=1)
@@ -226,7 +229,18 @@ def _legend(ax: Axes) -> None:
 
 def _label(text: str) -> str:
     """A label as matplotlib shows it: it leaves out those that begin with an underscore."""
-    return f" {text}" if text.startswith("_") else text
+    return drawable(f" {text}" if text.startswith("_") else text)
+
+
+def drawable(text: str) -> str:
+    """A name in letters that the font has; others as ``\\u65e5``, so that names stay different."""
+    from matplotlib.font_manager import findfont, get_font
+
+    font = get_font(findfont(str(layout.STYLE["font.family"])))
+    return "".join(
+        letter if font.get_char_index(ord(letter)) else letter.encode("ascii", "backslashreplace").decode()
+        for letter in text
+    )
 
 
 def _line(position: int) -> dict[str, Any]:
