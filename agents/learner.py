@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 from .solver import ProblemT, SolutionT, Solver
 
@@ -49,6 +49,9 @@ class Learner(Solver[ProblemT, SolutionT]):
     A learner is as immutable as any solver: ``fit`` returns a trained one. Untrained, ``solve`` learns on the problem
     it is given, within the budget; trained, it uses what it has learned.
     """
+
+    #: Whether ``fit`` takes ``validation``, problems by which it chooses among the weights that it comes past.
+    selects: ClassVar[bool] = False
 
     @abstractmethod
     def fit(

@@ -43,7 +43,8 @@ VALUE = Metric(
 FEASIBLE_SHARE = Metric(
     "charts/feasible_share",
     "share",
-    "Of the episodes that ended since the last line, those with a feasible end.",
+    "Of the episodes that ended since the last line (of REGAL: runs of BRKGA with proposals), those with a feasible "
+    "end.",
 )
 BEST_VALUE = Metric(
     "charts/best_value",
@@ -90,7 +91,8 @@ VALUE_LOSS = Metric(
 ENTROPY = Metric(
     "losses/entropy",
     "nats",
-    "Entropy of the policy over legal actions, mean over the steps of the last update; falls as it becomes certain.",
+    "Entropy of the policy over legal actions (of REGAL: over the bins of a decision), mean over the steps of the last "
+    "update; falls as it becomes certain.",
 )
 TOTAL_LOSS = Metric(
     "losses/total",
@@ -118,11 +120,38 @@ TD_LOSS = Metric(
     "1",
     "Loss of the temporal differences of Q, mean over the minibatches of the last update.",
 )
+REWARD = Metric(
+    "charts/reward",
+    "1",
+    "Minus what the runs of BRKGA with the proposals of the last update cost, over the value of a run without from "
+    "the same random numbers, mean: -1 is parity. What does not fit into memory costs 0.25 and its overflow more.",
+)
+VALIDATION_GAIN = Metric(
+    "charts/validation_gain",
+    "share",
+    "By how much the most likely proposals make runs of BRKGA cheaper, as a share of the value of a run without, mean "
+    "over validation problems. Logged with the updates after which it was measured.",
+)
+VALIDATION_GAIN_MEMORY_1 = Metric(
+    "charts/validation_gain_peak_memory_1", "share", "The same over problems of peak memory on one device."
+)
+VALIDATION_GAIN_MEMORY_2 = Metric(
+    "charts/validation_gain_peak_memory_2", "share", "The same over problems of peak memory on two devices."
+)
+VALIDATION_GAIN_TIME_2 = Metric(
+    "charts/validation_gain_step_time_2", "share", "The same over problems of step time on two devices."
+)
+BEST_VALIDATION_GAIN = Metric(
+    "charts/best_validation_gain",
+    "share",
+    "The largest validation gain so far: that of the weights which the training would return.",
+)
 METRICS: tuple[Metric, ...] = (
     EPISODIC_RETURN, EPISODIC_LENGTH, EPISODES, VALUE, FEASIBLE_SHARE, BEST_VALUE, RATIO_TO_REFERENCE,
     ILLEGAL_ACTIONS, LEARNING_RATE, EXPLORATION_RATE, UPDATES, STEPS_PER_SECOND, ENVIRONMENT_SHARE,
     POLICY_LOSS, VALUE_LOSS, ENTROPY, TOTAL_LOSS, APPROXIMATE_KL, CLIP_FRACTION, EXPLAINED_VARIANCE,
-    TD_LOSS,
+    TD_LOSS, REWARD, VALIDATION_GAIN, VALIDATION_GAIN_MEMORY_1, VALIDATION_GAIN_MEMORY_2, VALIDATION_GAIN_TIME_2,
+    BEST_VALIDATION_GAIN,
 )  # fmt: skip
 
 #: The names of all metrics, and of those in which the clock has a part.

@@ -17,7 +17,7 @@ def lists_all_options(learner: _T) -> _T:
     texts = [
         inspect.cleandoc(c.__doc__)
         for c in learner.__mro__
-        if c.__module__.startswith(__package__) and c.__doc__
+        if c.__module__.startswith(learner.__module__.rpartition(".")[0]) and c.__doc__
     ]
     about = [text.partition(_HEADING)[0] for text in texts]
     options = [text.partition(_HEADING)[2] for text in texts]

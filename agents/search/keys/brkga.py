@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -14,7 +15,7 @@ from ...registry import register
 from ...solver import Remark, Solver
 from ..native import evaluations_left, seed_of
 from ..options import MOST_THREADS, at_least, of_type, share, solver_names
-from .encoding import SIMULATED, KeyEncoding
+from .encoding import SIMULATED, KeyEncoding, Keys
 from .proposal import Proposal, distribution, inheritance
 from .starts import KeyEvaluator, evaluate_starts, run_key_search
 
@@ -120,13 +121,29 @@ class Brkga(Solver[PlacementProblem | SchedulingProblem, Placement | Order]):
         rng: np.random.Generator,
     ) -> Remark:
         encoding = KeyEncoding(problem, self.groups, transfer_keys=self.transfer_keys)
-        proposal = self.proposal or Proposal(self.mutant_beta, self.initial_beta)
         starts = evaluate_starts(encoding, evaluator, self.starts, rng, self.evaluations)
         most = self.populations * self.population
         keys = [encoding.encode(solution) for _, solution in starts[:most]]
-        search = _core.Brkga(
+        search = self.core_search(encoding, seed_of(rng), keys)
+        if evaluations_left(evaluator, self.evaluations) == 0:
+            return Remark(f"only {starts[0][0]} was tried" if starts else "")
+        proven = run_key_search(encoding, evaluator, search, self.evaluations)
+        return Remark(
+            f"{search.generation} generations" + (f", started from {starts[0][0]}" if starts else ""), proven
+        )
+
+    def core_search(self, encoding: KeyEncoding, seed: int, starts: Sequence[Keys] = ()) -> _core.Brkga:
+        """The search in the core, before its first evaluation.
+
+        Args:
+            encoding: Of the problem; searches may share one, also at the same time.
+            seed: Of all that is drawn.
+            starts: Keys that are in the first generation, each ``[genes] float32``.
+        """
+        proposal = self.proposal or Proposal(self.mutant_beta, self.initial_beta)
+        return _core.Brkga(
             encoding.decoder,
-            seed_of(rng),
+            seed,
             encoding.target,
             population=self.population,
             elites=self.elites,
@@ -137,14 +154,8 @@ class Brkga(Solver[PlacementProblem | SchedulingProblem, Placement | Order]):
             exchanged=self.exchanged,
             restart_after=self.restart_after,
             threads=self.threads,
-            starts=np.array(keys, np.float32).reshape(len(keys), encoding.genes),
+            starts=np.array(starts, np.float32).reshape(len(starts), encoding.genes),
             initial=distribution(proposal.initial, encoding.genes, proposal.uniform_share, "initial"),
             mutant=distribution(proposal.mutants, encoding.genes, proposal.uniform_share, "mutants"),
             inherit=inheritance(proposal, encoding.genes),
-        )
-        if evaluations_left(evaluator, self.evaluations) == 0:
-            return Remark(f"only {starts[0][0]} was tried" if starts else "")
-        proven = run_key_search(encoding, evaluator, search, self.evaluations)
-        return Remark(
-            f"{search.generation} generations" + (f", started from {starts[0][0]}" if starts else ""), proven
         )

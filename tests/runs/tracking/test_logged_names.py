@@ -8,11 +8,23 @@ from opgym.agents.metrics import NAMES
 from opgym.agents.registry import names, solver_class
 from opgym.datasets import load
 from opgym.graphs import Cluster
-from opgym.problems import PlacementProblem
+from opgym.problems import Objective, PlacementProblem, SchedulingProblem
 from opgym.runs.tracking import Tracker, Trackers
 
 #: Options that make a learner learn within a few steps.
-QUICK = {"dqn": {"learning_starts": 16, "batch_size": 8}}
+_PROPOSALS = {
+    "graphs": 3,
+    "samples": 2,
+    "evaluations_per_run": 20,
+    "population": 10,
+    "elites": 2,
+    "mutants": 2,
+}
+QUICK = {
+    "dqn": {"learning_starts": 16, "batch_size": 8, "num_envs": 2},
+    "regal": {**_PROPOSALS, "baseline": "value"},
+    "gas": _PROPOSALS,
+}
 
 
 class Names(Tracker):
@@ -47,11 +59,15 @@ def test_learners_log_every_metric_that_is_explained_and_no_other():
     for package in ("sb3_contrib", "safetensors"):
         pytest.importorskip(package)
     problem = PlacementProblem(load("example/two-branch"), Cluster.parse("2xP100"))
+    peak = PlacementProblem(problem.graph, problem.cluster, Objective.PEAK_MEMORY)
+    tasks = [problem, peak, SchedulingProblem(problem.graph)]  # of each, what is gained is logged apart
     seen = Names()
     learners = [name for name in names(PlacementProblem) if is_learner(solver_class(name))]
-    assert {"ppo", "maskable-ppo", "a2c", "dqn"} <= set(learners)
+    assert {"ppo", "maskable-ppo", "a2c", "dqn", "regal", "gas"} <= set(learners)
     for name in learners:
-        options = QUICK.get(name, {"n_steps": 16}) | {"num_envs": 2}
+        options = QUICK.get(name, {"n_steps": 16, "num_envs": 2})
         with Trackers([seen]) as tracker:  # refuses what is not explained
-            make(name, **options).fit([problem], steps=64, seed=0, monitor=Watch(tracker))
+            learner = make(name, **options)
+            chosen_by = {"validation": tasks} if learner.selects else {}
+            learner.fit([problem], steps=64, seed=0, monitor=Watch(tracker), **chosen_by)
     assert seen.seen == NAMES

@@ -1,0 +1,242 @@
+"""What every learner of proposals has in common: options, the two ways to solve, training, files."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from ...errors import InvalidProblemError, unknown_id
+from ...problems import Evaluator
+from ..learner import Learner, Monitor
+from ..sb3.base import positive
+from ..search.keys import Brkga
+from ..search.options import at_least, of_type, share
+from ..solver import Remark
+from . import shipped
+from .network import Learned, Network, TrainingRecord, fingerprint_of
+from .packages import require_packages
+from .task import AnyProblem, Task, skip_reason
+
+#: What rewards are compared with: the other samples of the same graph, or what a value head expects.
+BASELINES = ("samples", "value")
+#: Most proposals at a time, and most updates between two looks at the validation problems.
+_MOST, _MOST_SEED = 2**20, 2**31 - 1
+
+
+@dataclass(frozen=True)
+class ProposalLearner(Learner[AnyProblem, Any]):
+    """A learner of proposals for BRKGA, one policy for peak memory and step time on one and on two devices.
+
+    Trained, it looks at the graph once (which costs no evaluation) and runs BRKGA with the Beta distributions that it
+    expects most. Untrained, it learns on the problem that it is given: every sampled proposal is tried with a short
+    run of BRKGA, until the budget is spent. ``fit`` learns by REINFORCE, a step being one proposal tried with a run of
+    ``evaluations_per_run``; rewards are relative to a plain run from the same random numbers.
+
+    Attributes:
+        weights: ``"shipped"``: those that come with the package for this learner, if it was not trained itself;
+            the name of other shipped ones, such as another training seed; the folder of a saved agent; ``"none"``:
+            untrained.
+        evaluations: Evaluations where the budget states no limit.
+        evaluations_per_run: In training, of each run of BRKGA.
+        evaluations_per_sample: Untrained, of each run that tries a proposal.
+        width: Numbers per op in the network; even.
+        autoregressive: Whether a decision about an op sees its earlier ones.
+        initial: Whether proposals are for the first generation, too, and not for mutants only.
+        baseline: What rewards are compared with: ``"samples"``, the mean of the others of the graph, or ``"value"``,
+            what a value head expects.
+        graphs: In training, graphs of an update.
+        samples: Proposals drawn for each graph of an update.
+        learning_rate: Step size of Adam.
+        anneal: Whether it falls to 0 in the course of the training.
+        entropy: Weight of the entropy of decisions.
+        validate_every: Updates between two looks at the validation problems.
+        population: As of ``brkga``.
+        elites: As of ``brkga``.
+        mutants: As of ``brkga``.
+        bias: As of ``brkga``.
+        groups: As of ``brkga``.
+        transfer_keys: As of ``brkga``.
+        threads: Runs of BRKGA at a time; when solving as of ``brkga``. No result depends on it.
+    """
+
+    weights: str = shipped.SHIPPED
+    evaluations: int = 5_000
+    evaluations_per_run: int = 5_000
+    evaluations_per_sample: int = 500
+    width: int = 64
+    autoregressive: bool = True
+    initial: bool = False
+    baseline: str = "samples"
+    graphs: int = 8
+    samples: int = 8
+    learning_rate: float = 1e-3
+    anneal: bool = True
+    entropy: float = 1e-3
+    validate_every: int = 50
+    population: int = Brkga.population
+    elites: int = Brkga.elites
+    mutants: int = Brkga.mutants
+    bias: float = Brkga.bias
+    groups: str | None = None
+    transfer_keys: bool = True
+    threads: int = 1
+    learned: Learned | None = field(default=None, init=False, repr=False)
+
+    problem_types = Brkga.problem_types
+    objectives = Brkga.objectives
+    anytime: ClassVar[bool] = True
+    selects: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        of_type(str, "'shipped', 'none', a name or a folder", weights=self.weights)
+        at_least(
+            1, evaluations=self.evaluations, evaluations_per_run=self.evaluations_per_run,
+            evaluations_per_sample=self.evaluations_per_sample,
+        )  # fmt: skip
+        at_least(1, most=_MOST, graphs=self.graphs, validate_every=self.validate_every)
+        if self.baseline not in BASELINES:
+            raise unknown_id("baseline", str(self.baseline), list(BASELINES))
+        at_least(2 if self.baseline == "samples" else 1, most=_MOST, samples=self.samples)
+        positive(learning_rate=self.learning_rate)
+        share(entropy=self.entropy)
+        of_type(bool, "true or false", initial=self.initial, anneal=self.anneal)
+        self.brkga()  # refuses wrong options
+        self.network()
+
+    # --- using it
+
+    @property
+    def trained(self) -> bool:
+        """Whether there is something learned to use."""
+        return self._known() is not None
+
+    def skip_reason(self, problem: AnyProblem) -> str | None:
+        """Why not to try it: another objective, more than two devices, or a task that it was not trained for."""
+        reason = super().skip_reason(problem) or skip_reason(problem)
+        known = self._known()
+        if reason is None and known is not None and Task.of(problem) not in known.tasks:
+            tasks = ", ".join(map(str, known.tasks))
+            reason = f"was trained for {tasks}, and this is {Task.of(problem)}"
+        return reason
+
+    def _search(self, problem: AnyProblem, evaluator: Evaluator[Any], rng: np.random.Generator) -> Remark:
+        require_packages(self.name)
+        from .solving import solve_trained, solve_untrained
+
+        known = self._known()
+        if known is None:
+            return solve_untrained(self, problem, evaluator, rng)
+        return solve_trained(self, known, problem, evaluator, rng)
+
+    def _known(self) -> Learned | None:
+        """What it has learned, or what comes with the package."""
+        if self.learned is not None or self.weights == shipped.NONE:
+            return self.learned
+        folder = shipped.folder_of(self.weights, self.name)
+        return None if folder is None else shipped.learned_of(type(self), folder)
+
+    # --- learning
+
+    def fit(
+        self,
+        problems: Sequence[AnyProblem],
+        *,
+        steps: int,
+        seed: int = 0,
+        monitor: Monitor | None = None,
+        validation: Sequence[AnyProblem] = (),
+    ) -> Self:
+        """Trains on problems; see :meth:`opgym.agents.learner.Learner.fit`.
+
+        A step is one proposal that is tried with a run of BRKGA, and the last update is taken to its end. A learner
+        that was trained or loaded goes on from its weights; weights that come with the package are no beginning.
+
+        Args:
+            problems: What to learn from.
+            steps: Proposals to try.
+            seed: Of all randomness: the same seed gives the same weights.
+            monitor: Watches; with a checkpoint of the same training it goes on from there.
+            validation: What weights are chosen by: of all that were looked at, those that gain most. Without, the
+                last weights are taken.
+
+        Raises:
+            InvalidProblemError: No problem, no step, or a problem that it has no proposals for.
+        """
+        require_packages(self.name)
+        if not problems:
+            raise InvalidProblemError(f"learner {self.name!r} needs at least one problem to train on")
+        at_least(1, steps=steps)
+        at_least(0, seed=seed, most=_MOST_SEED)
+        for problem in (*problems, *validation):
+            reason = super().skip_reason(problem) or skip_reason(problem)
+            if reason is not None:
+                raise InvalidProblemError(f"learner {self.name!r}: {reason}")
+        from .fitting import fit
+
+        weights, taken, gain = fit(self, problems, validation, steps, seed, monitor)
+        counts: dict[str, int] = {}
+        for problem in problems:
+            task = str(Task.of(problem))
+            counts[task] = counts.get(task, 0) + 1
+        record = TrainingRecord(counts, fingerprint_of(problems), taken, seed, version("opgym"), gain)
+        before = self.learned
+        tasks = {Task.of(problem) for problem in problems} | set(before.tasks if before else ())
+        trainings = (*(before.trainings if before else ()), record)
+        network = before.network if before else self.network()
+        return self.with_learned(Learned(network, self.initial, tuple(sorted(tasks)), weights, trainings))
+
+    def with_learned(self, learned: Learned | None) -> Self:
+        """The same learner with other weights."""
+        other = copy.copy(self)
+        object.__setattr__(other, "learned", learned)
+        return other
+
+    # --- files
+
+    def save(self, folder: Path) -> None:
+        """Writes ``weights.safetensors`` and ``agent.json`` into a new folder.
+
+        Raises:
+            OpgymError: There is nothing learned, or the folder holds something already.
+        """
+        require_packages(self.name)
+        from .saved import save
+
+        save(self, Path(folder))
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Reads what :meth:`save` wrote.
+
+        Raises:
+            OpgymError: It is damaged, of another agent, or of another version.
+        """
+        require_packages(cls.name)
+        from .saved import load
+
+        return load(cls, Path(folder))
+
+    # --- for subclasses and the modules beside this one
+
+    def network(self) -> Network:
+        """Shape of a new policy."""
+        raise NotImplementedError
+
+    def brkga(self) -> Brkga:
+        """Settings of the runs."""
+        return Brkga(
+            evaluations=self.evaluations,
+            population=self.population,
+            elites=self.elites,
+            mutants=self.mutants,
+            bias=self.bias,
+            groups=self.groups,
+            transfer_keys=self.transfer_keys,
+            threads=self.threads,
+        )

@@ -1,0 +1,148 @@
+"""Encoders: from graphs to a row of numbers for each op."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.utils.rnn import pack_sequence, unpack_sequence
+
+from .graph_features import GraphFeatures
+
+
+@dataclass(frozen=True)
+class GraphUnion:
+    """Several graphs as one that is not connected: no padding, whatever their sizes.
+
+    Attributes:
+        nodes: Fields of ops, those of the task behind those of the graph, ``[nodes, fields] float32``.
+        writer: Writing node of each edge, ``[edges] int64``.
+        reader: Reading node of each edge, ``[edges] int64``.
+        edge_features: Fields of edges, ``[edges, fields] float32``.
+        sizes: Nodes of each graph, in the order of the rows.
+    """
+
+    nodes: Tensor
+    writer: Tensor
+    reader: Tensor
+    edge_features: Tensor
+    sizes: tuple[int, ...]
+
+    @classmethod
+    def of(cls, graphs: Sequence[GraphFeatures], tasks: Sequence[NDArray[np.float32]]) -> GraphUnion:
+        """The union of graphs.
+
+        Args:
+            graphs: The graphs.
+            tasks: Fields that tell the task of each, ``[fields] float32``.
+        """
+        sizes = tuple(len(graph.nodes) for graph in graphs)
+        first = np.cumsum([0, *sizes[:-1]])
+        nodes = [
+            np.concatenate([graph.nodes, np.broadcast_to(task, (len(graph.nodes), len(task)))], axis=1)
+            for graph, task in zip(graphs, tasks, strict=True)
+        ]
+        edges = np.concatenate(
+            [graph.edges + offset for graph, offset in zip(graphs, first, strict=True)], axis=1
+        )
+        return cls(
+            torch.from_numpy(np.concatenate(nodes)),
+            torch.from_numpy(edges[0]),
+            torch.from_numpy(edges[1]),
+            torch.from_numpy(np.concatenate([graph.edge_features for graph in graphs])),
+            sizes,
+        )
+
+
+def squashed(fields: Tensor) -> Tensor:
+    """Fields over their means on a scale where a network works well: logarithmic far above the mean."""
+    return torch.log1p(fields)
+
+
+class MessageRound(nn.Module):
+    """One round of messages: each node hears from those whose tensors it reads, and from those that read its own.
+
+    A message is ``relu(W sender + U edge)``, with weights of each direction; a node takes the sum of each direction
+    (Paliwal et al. 2020), and adds what a small network makes of them to what it was.
+
+    Args:
+        width: Numbers per node.
+        edge_fields: Fields of an edge; 0: messages do not see edges.
+    """
+
+    def __init__(self, width: int, edge_fields: int) -> None:
+        super().__init__()
+        self.forwards = nn.Linear(width, width)
+        self.backwards = nn.Linear(width, width)
+        self.edge = nn.Linear(edge_fields, 2 * width, bias=False) if edge_fields else None
+        self.update = nn.Sequential(nn.Linear(3 * width, width), nn.ReLU(), nn.Linear(width, width))
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, nodes: Tensor, writer: Tensor, reader: Tensor, edge_features: Tensor) -> Tensor:
+        """New nodes from nodes, ``[nodes, width]``."""
+        forwards = self.forwards(nodes).index_select(0, writer)
+        backwards = self.backwards(nodes).index_select(0, reader)
+        if self.edge is not None:
+            of_forwards, of_backwards = self.edge(edge_features).chunk(2, dim=1)
+            forwards, backwards = forwards + of_forwards, backwards + of_backwards
+        none = torch.zeros_like(nodes)
+        heard = [
+            nodes,
+            none.index_add(0, reader, functional.relu(forwards)),
+            none.index_add(0, writer, functional.relu(backwards)),
+        ]
+        changed: Tensor = self.norm(nodes + self.update(torch.cat(heard, dim=1)))
+        return changed
+
+
+class MessagePassingEncoder(nn.Module):
+    """A graph neural network: nodes by themselves, then rounds of messages in both directions.
+
+    Args:
+        node_fields: Fields of a node, with those of the task.
+        edge_fields: Fields of an edge; 0: messages do not see edges.
+        width: Numbers per node.
+        rounds: Rounds of messages, each with weights of its own.
+    """
+
+    def __init__(self, node_fields: int, edge_fields: int, width: int, rounds: int) -> None:
+        super().__init__()
+        self.embed = nn.Sequential(nn.Linear(node_fields, width), nn.ReLU(), nn.Linear(width, width))
+        self.norm = nn.LayerNorm(width)
+        self.rounds = nn.ModuleList(MessageRound(width, edge_fields) for _ in range(rounds))
+
+    def forward(self, graphs: GraphUnion) -> Tensor:
+        """Embeddings of nodes, ``[nodes, width]``."""
+        nodes: Tensor = self.norm(self.embed(squashed(graphs.nodes)))
+        edge_features = squashed(graphs.edge_features)
+        for one_round in self.rounds:
+            nodes = one_round(nodes, graphs.writer, graphs.reader, edge_features)
+        return nodes
+
+
+class SequenceEncoder(nn.Module):
+    """The graph as a sequence (GAS): an LSTM in both directions over ops in topological order, which sees no edge.
+
+    Args:
+        node_fields: Fields of a node, with those of the task.
+        width: Numbers per node, half of each direction; even.
+        layers: Of the LSTM.
+    """
+
+    def __init__(self, node_fields: int, width: int, layers: int) -> None:
+        super().__init__()
+        self.embed = nn.Linear(node_fields, width)
+        self.recurrent = nn.LSTM(width, width // 2, layers, bidirectional=True)
+
+    def forward(self, graphs: GraphUnion) -> Tensor:
+        """Embeddings of nodes, ``[nodes, width]``."""
+        nodes = functional.relu(self.embed(squashed(graphs.nodes)))
+        packed, _ = self.recurrent(
+            pack_sequence(list(torch.split(nodes, list(graphs.sizes))), enforce_sorted=False)
+        )
+        return torch.cat(unpack_sequence(packed))

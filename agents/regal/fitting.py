@@ -1,0 +1,66 @@
+"""Training of a learner of proposals, with a monitor that logs and keeps checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from ..learner import Monitor
+from ..sb3.isolation import isolated
+from .network import fingerprint_of
+from .policy import Policy
+from .reinforce import Recipe, Training, new_policy
+from .saved import options_of
+from .task import AnyProblem
+from .trials import Trials
+
+if TYPE_CHECKING:
+    from .base import ProposalLearner
+
+_FORMAT = "opgym.training.regal/1"
+#: Options that say how to solve, or on how many cores; a training does not depend on them.
+_OUTSIDE = ("weights", "evaluations", "evaluations_per_sample", "threads")
+
+
+def fit(
+    learner: ProposalLearner,
+    problems: Sequence[AnyProblem],
+    validation: Sequence[AnyProblem],
+    steps: int,
+    seed: int,
+    monitor: Monitor | None,
+) -> tuple[Mapping[str, NDArray[Any]], int, float | None]:
+    """Trains a learner; see its ``fit``.
+
+    Returns:
+        Weights, the proposals tried, and the gain on the validation problems, if there are any.
+    """
+    before = learner.learned
+    network = before.network if before else learner.network()
+    recipe = Recipe(
+        network, learner.graphs, learner.samples, learner.learning_rate, learner.anneal, learner.entropy,
+        learner.validate_every, learner.groups, learner.transfer_keys,
+    )  # fmt: skip
+    identity = {
+        "format": _FORMAT,
+        "agent": learner.name,
+        "options": {key: value for key, value in options_of(learner).items() if key not in _OUTSIDE},
+        "network": asdict(network),
+        "steps": steps,
+        "seed": seed,
+        "problems": fingerprint_of(problems),
+        "validation": fingerprint_of(validation),
+        "started_from": before.digest if before else None,
+    }
+    runs = Trials(
+        learner.brkga(), learner.evaluations_per_run, initial=learner.initial, threads=learner.threads
+    )
+    with isolated(1, "cpu"), runs:
+        policy = Policy.of(network, before.weights).train() if before else new_policy(network, seed)
+        training = Training(recipe, policy, problems, validation, runs, steps, seed)
+        training.run(identity, monitor)
+        weights, gain = training.result
+    return weights, training.steps, gain

@@ -1,0 +1,56 @@
+"""Weights that come with the package, one folder each."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...errors import OpgymError, unknown_id
+from ..saved import AGENT_FILE
+
+if TYPE_CHECKING:
+    from .base import ProposalLearner
+    from .network import Learned
+
+#: Values of the option ``weights`` that are no name.
+SHIPPED, NONE = "shipped", "none"
+_FOLDER = Path(__file__).with_name("weights")
+
+
+def weight_names() -> list[str]:
+    """Names of all weights that come with the package, sorted."""
+    return sorted(file.parent.name for file in _FOLDER.glob(f"*/{AGENT_FILE}"))
+
+
+def folder_of(weights: str, learner: str) -> Path | None:
+    """Where weights are.
+
+    Args:
+        weights: The option: ``"shipped"``, a name, or a folder.
+        learner: Name of the learner, whose own shipped weights have the same name.
+
+    Returns:
+        ``None`` if none are shipped for the learner.
+
+    Raises:
+        UnknownIdError: No such weights, with the nearest names.
+    """
+    if weights == SHIPPED:
+        return _FOLDER / learner if (_FOLDER / learner / AGENT_FILE).is_file() else None
+    if weights in weight_names():
+        return _FOLDER / weights
+    if (Path(weights) / AGENT_FILE).is_file():
+        return Path(weights)
+    raise unknown_id(
+        "weights (a name, or the folder of a saved agent)", weights, [SHIPPED, NONE, *weight_names()]
+    )
+
+
+@lru_cache(maxsize=16)
+def learned_of(kind: type[ProposalLearner], folder: Path) -> Learned:
+    """What a saved agent has learned; read once."""
+    learned = kind.load(folder).learned
+    if learned is None:
+        raise OpgymError(f"{folder}: holds no weights")
+    return learned
