@@ -8,6 +8,7 @@ from opgym.statistics import (
     Interval,
     bootstrap_interquartile_mean,
     clustered_mean,
+    clustered_ratio,
     geometric_mean,
     interquartile_mean,
     kendall_tau,
@@ -46,6 +47,31 @@ def test_clusters_of_unequal_size_weigh_by_their_values():
     found = clustered_mean([0.0, 1.0, 1.0, 1.0], ["a", "b", "b", "b"])
     assert found.estimate == 0.75
     assert 0 <= found.low < 0.75 < found.high <= 1
+
+
+def test_a_ratio_weighs_by_what_is_shared():
+    found = clustered_ratio([1.0, 1.0, 3.0, 0.0], [1.0, 4.0, 3.0, 2.0], ["a", "b", "c", "d"])
+    assert found.estimate == 0.5  # and not the mean of 1, 1/4, 1 and 0
+    assert 0 <= found.low < 0.5 < found.high <= 1
+    assert found.clusters == 4
+
+
+def test_a_mean_is_a_ratio_to_ones():
+    values = np.random.default_rng(4).normal(1, 1, 30)
+    assert clustered_ratio(values, np.ones(30), np.arange(30) // 2) == clustered_mean(
+        values, np.arange(30) // 2
+    )
+
+
+def test_equal_ratios_have_no_width_and_what_has_nothing_to_share_adds_none():
+    assert clustered_ratio([1.0, 2.0, 0.0], [2.0, 4.0, 0.0], [0, 1, 2]) == Interval(0.5, 0.5, 0.5, 3)
+
+
+def test_a_ratio_to_nothing_is_refused():
+    with pytest.raises(ValueError, match="positive sum"):
+        clustered_ratio([1.0, 1.0], [1.0, -1.0], [0, 1])
+    with pytest.raises(ValueError, match="as many"):
+        clustered_ratio([1.0, 1.0], [1.0], [0, 1])
 
 
 def test_it_covers_the_truth_as_often_as_it_says():

@@ -72,6 +72,46 @@ def clustered_mean(
     Raises:
         ValueError: No values, values that are not finite, or lengths that differ.
     """
+    given, index = _clustered(values, cluster)
+    totals = np.bincount(index, weights=given)
+    counts = np.bincount(index).astype(np.float64)
+    return _ratio(float(given.mean()), totals, counts, confidence, resamples, seed)
+
+
+def clustered_ratio(
+    values: ArrayLike,
+    of: ArrayLike,
+    cluster: ArrayLike,
+    *,
+    confidence: float = 0.95,
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> Interval:
+    """The sum of values over the sum of what they are shares of, with the interval of :func:`clustered_mean`.
+
+    A mean of single shares would hang on the smallest things that they are shares of.
+
+    Args:
+        values: ``[values] float``, finite, e.g. what was gained in each run.
+        of: ``[values] float``, finite, with a positive sum, e.g. what could have been gained.
+        cluster: Which of them belong together, ``[values]``.
+        confidence: Of the interval.
+        resamples: Bootstrap samples.
+        seed: Of the samples: the same values give the same interval.
+
+    Raises:
+        ValueError: No values, values that are not finite, lengths that differ, or a sum that is not positive.
+    """
+    given, index = _clustered(values, cluster)
+    whole, _ = _clustered(of, cluster)
+    if not whole.sum() > 0:
+        raise ValueError(f"a ratio to {whole.sum()}; expected a positive sum")
+    totals, counts = np.bincount(index, weights=given), np.bincount(index, weights=whole)
+    return _ratio(float(given.sum() / whole.sum()), totals, counts, confidence, resamples, seed)
+
+
+def _clustered(values: ArrayLike, cluster: ArrayLike) -> tuple[Floats, NDArray[np.int64]]:
+    """Values and the number of the cluster of each."""
     given = np.asarray(values, np.float64)
     labels = np.asarray(cluster)
     if given.ndim != 1 or not len(given) or labels.shape != given.shape:
@@ -80,12 +120,15 @@ def clustered_mean(
         )
     if not np.isfinite(given).all():
         raise ValueError("a value is not finite")
-    index = np.unique(labels, return_inverse=True)[1].ravel()
-    totals = np.bincount(index, weights=given)
-    counts = np.bincount(index).astype(np.float64)
-    estimate = float(given.mean())
-    means = totals / counts
-    if len(totals) == 1 or np.ptp(means) == 0:
+    return given, np.unique(labels, return_inverse=True)[1].ravel()
+
+
+def _ratio(
+    estimate: float, totals: Floats, counts: Floats, confidence: float, resamples: int, seed: int
+) -> Interval:
+    """A ratio of sums over clusters, with its bootstrap interval."""
+    some = counts != 0
+    if len(totals) == 1 or (np.ptp(totals[some] / counts[some]) == 0 and not totals[~some].any()):
         return Interval(estimate, estimate, estimate, len(totals))
     from scipy.stats import bootstrap
 
