@@ -69,9 +69,9 @@ class Cluster:
                         f"{what} from device {source} to {target}; give a positive one, or channel 'free'"
                     )
         for i, device in enumerate(self.devices):
-            if device.capacity_bytes <= 0:
+            if not 0 < device.capacity_bytes < 2**63:
                 raise InvalidClusterError(
-                    f"device {i} ({device.name}) has capacity {device.capacity_bytes} bytes"
+                    f"device {i} ({device.name}) has capacity {device.capacity_bytes} bytes; expected 1 .. 2**63 - 1"
                 )
         object.__setattr__(self, "_classes", tuple(dict.fromkeys(self.devices)))
 

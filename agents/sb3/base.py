@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from ...errors import InvalidProblemError, MissingExtraError, unknown_id
-from ...problems import Evaluator, Objective, PlacementProblem, SchedulingProblem
+from ...problems import AnyProblem, Evaluator, Objective, PlacementProblem, SchedulingProblem
 from ..learner import Learner, Monitor
 from ..search.options import at_least, of_type, share
 from ..solver import Remark
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from .horizon import Horizon
     from .vec_env import GymnasiumVecEnv
-
-AnyProblem = PlacementProblem | SchedulingProblem
 
 #: What a policy sees, and the name that SB3 has for a policy that does.
 POLICIES = {"node": "MlpPolicy", "dict": "MultiInputPolicy"}
@@ -84,6 +82,8 @@ class SB3Learner(Learner[AnyProblem, Any]):
         if self.policy not in POLICIES:
             raise unknown_id("policy", str(self.policy), list(POLICIES))
         of_type(Mapping, "options of the environment by name", environment=self.environment)
+        for option in self.environment:
+            of_type(str, "options of the environment by name", **{"an option of environment": option})
         object.__setattr__(self, "environment", {k: _plain(k, v) for k, v in self.environment.items()})
         if self.environment:
             from .environments import check_options

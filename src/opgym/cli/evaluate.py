@@ -48,10 +48,10 @@ def evaluate(
     Solutions are judged again before they are stored, by the problem and by an independent checker. A folder below
     `runs/` gets rows.jsonl (each run as soon as it is done), results.parquet and curves.parquet; `opgym report FOLDER`
     compares them. A folder that holds a run is never touched, unless `resume=true` and its settings are the same: then
-    only what is missing, or failed, is run.
+    only what is missing, or failed, is run, and a table that was lost is made again from the rows.
 
     --json prints {folder, results}, results a list of the rows of results.parquet. The exit code is 2 for wrong
-    settings, and 1 where a run failed; the others finish.
+    settings, and 1 where a run failed (the others finish) or no agent applied to any problem.
     """
     from ..runs.evaluate.app import EvaluationFailedError
     from ..runs.hydra_app import RunFailed, run_app
@@ -59,7 +59,7 @@ def evaluate(
     from .train import show_sweep
 
     try:
-        done = run_app(EvaluateCommand(), context.args, quiet=as_json)
+        done = run_app(EvaluateCommand(), context.args, show_data=print_json if as_json else None)
     except EvaluationFailedError as error:
         _say(error.folder, error.evaluated.results, as_json=as_json)
         complain(str(error))

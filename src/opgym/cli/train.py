@@ -76,7 +76,7 @@ def run(application: Any, arguments: list[str], *, as_json: bool, say: Any) -> N
     from ..runs.hydra_app import RunFailed, run_app
 
     try:
-        done = run_app(application, arguments, quiet=as_json)
+        done = run_app(application, arguments, show_data=print_json if as_json else None)
     except RunFailed as failure:
         complain(f"{failure.folder}: {type(failure.error).__name__}: {failure.error}")
         note(

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...errors import InvalidRunError, MissingExtraError, OpgymError
+from ...errors import InvalidProblemError, InvalidRunError, MissingExtraError, OpgymError
 from ..run_folder import Progress
 from ..train.config import digest
-from .application import Application
+from .application import GROUPS, Application, require_folder
 from .arguments import parse, refuse_composed_targets
+from .composed import plain_settings
+from .mistakes import broken_file, composing, explained
 from .sweep import Sweep, write_error
 
 
@@ -46,13 +49,16 @@ class Done:
     skipped: bool = False
 
 
-def run_app(application: Application[Any], argv: Sequence[str], *, quiet: bool = False) -> Done | None:
+def run_app(
+    application: Application[Any], argv: Sequence[str], *, show_data: Callable[[Any], None] | None = None
+) -> Done | None:
     """Does what a command line says.
 
     Args:
         application: The command.
         argv: Its arguments: Hydra's options, and overrides.
-        quiet: Whether jobs of a sweep that finish are not said on stderr; those that fail always are.
+        show_data: Given settings, as JSON data, instead of their YAML on stdout; then what has only text is refused,
+            and jobs of a sweep that finish are not said on stderr (those that fail always are).
 
     Returns:
         What was done; ``None``: something was shown.
@@ -75,11 +81,6 @@ def run_app(application: Application[Any], argv: Sequence[str], *, quiet: bool =
 
     hydra.version.setbase("1.3")
     parser, arguments = parse(application, argv)
-    for option in ("config_path", "config_name"):
-        if getattr(arguments, option) is not None:
-            raise InvalidRunError(
-                f"--{option.replace('_', '-')} would replace the settings of opgym; --config-dir adds groups of yours"
-            )
     register(application)
     _register_names(application)
     GlobalHydra.instance().clear()
@@ -88,15 +89,15 @@ def run_app(application: Application[Any], argv: Sequence[str], *, quiet: bool =
     search_path.prepend(
         "command", f"pkg://{CONFIGURATION}.{application.name}", anchor=SearchPathQuery(provider="schema")
     )
-    if arguments.config_dir is not None:
-        own = Path(arguments.config_dir).absolute()
+    own = None if arguments.config_dir is None else Path(arguments.config_dir).absolute()
+    if own is not None:
         if not own.is_dir():
             raise InvalidRunError(f"--config-dir {own}: there is no such folder")
         search_path.prepend("own", f"file://{own}", anchor=SearchPathQuery(provider="schema"))
     engine = Hydra.create_main_hydra2(application.name, search_path)
     handlers = list(logging.root.handlers)
     try:
-        return _Engine(engine, application, quiet).do(parser, arguments)
+        return _Engine(engine, application, own, show_data).do(parser, arguments)
     finally:
         logging.root.handlers[:] = handlers  # Hydra's help writes through one of its own
         GlobalHydra.instance().clear()
@@ -105,47 +106,63 @@ def run_app(application: Application[Any], argv: Sequence[str], *, quiet: bool =
 class _Engine:
     """Hydra, for one command line."""
 
-    def __init__(self, engine: Any, application: Application[Any], quiet: bool) -> None:
-        self._engine, self._application, self._quiet = engine, application, quiet
+    def __init__(
+        self,
+        engine: Any,
+        application: Application[Any],
+        own: Path | None,
+        show_data: Callable[[Any], None] | None,
+    ) -> None:
+        self._engine, self._application, self._own, self._show_data = engine, application, own, show_data
 
     def do(self, parser: Any, arguments: Any) -> Done | None:
         """Shows, runs or sweeps."""
         overrides: list[str] = arguments.overrides
+        if self._show_data is not None and (arguments.hydra_help or arguments.info is not None):
+            raise InvalidProblemError("--hydra-help and --info print text; leave out --json, or use --cfg")
         if arguments.hydra_help:
             arguments.overrides = []  # the help is about Hydra alone
             self._engine.hydra_help(self._application.name, parser, arguments)
             return None
         if arguments.cfg:
-            self._compose(overrides, multirun=arguments.multirun)
-            self._engine.show_cfg(
-                self._application.name, overrides, arguments.cfg, arguments.package, arguments.resolve
-            )
+            with self._explaining():
+                config = self._compose(overrides, multirun=arguments.multirun)
+                self._show(self._engine.get_sanitized_cfg(config, arguments.cfg), arguments)
             return None
         if arguments.info is not None:
-            self._compose(overrides, multirun=arguments.multirun)
-            self._engine.show_info(arguments.info, config_name=self._application.name, overrides=overrides)
-            return None
-        if arguments.shell_completion:
-            self._engine.shell_completion(self._application.name, overrides)
+            with self._explaining():
+                self._compose(overrides, multirun=arguments.multirun)
+                self._engine.show_info(
+                    arguments.info, config_name=self._application.name, overrides=overrides
+                )
             return None
         if arguments.multirun:
             return self._sweep(overrides)
         return self._run(overrides)
 
-    def _run(self, overrides: list[str]) -> Done:
-        from omegaconf import OmegaConf
+    def _show(self, settings: Any, arguments: Any) -> None:
+        """Shows settings, or the part of them that is asked for."""
+        from omegaconf import Container, OmegaConf
 
-        config = self._compose(overrides, multirun=False)
-        folder = Path(self._resolved(config, "hydra.run.dir"))
-        document = OmegaConf.to_container(config, resolve=False)
-        assert isinstance(document, dict)
-        del document["hydra"]
-        try:
-            plain = OmegaConf.to_container(OmegaConf.create(document), resolve=True, throw_on_missing=True)
-        except Exception as error:
-            raise self._explained(error) from None
-        assert isinstance(plain, dict)
-        settings = self._application.read({str(key): value for key, value in plain.items()})
+        package = None if arguments.package == "_global_" else arguments.package
+        shown = settings if package is None else OmegaConf.select(settings, package)
+        if shown is None:
+            raise InvalidProblemError(f"--package {package!r}: there are no such settings")
+        if isinstance(shown, Container) and arguments.resolve:
+            OmegaConf.resolve(shown)
+        if self._show_data is not None:
+            data = isinstance(shown, Container)
+            self._show_data(OmegaConf.to_container(shown, enum_to_str=True) if data else shown)
+            return
+        if package is not None:
+            print(f"# @package {package}")
+        print(OmegaConf.to_yaml(shown) if isinstance(shown, Container) else shown, end="")
+
+    def _run(self, overrides: list[str]) -> Done:
+        with self._explaining():
+            config = self._compose(overrides, multirun=False)
+            folder = Path(self._resolved(config, "hydra.run.dir"))
+            settings = self._application.settings(plain_settings(config))
         progress = self._application.prepare(settings, folder)
         if progress is Progress.FINISHED:
             return Done(folder, self._application.result(folder), skipped=True)
@@ -162,52 +179,51 @@ class _Engine:
         from hydra.core.plugins import Plugins
         from hydra.types import HydraContext
 
-        config = self._compose(overrides, multirun=True)
-        folder = Path(self._resolved(config, "hydra.sweep.dir"))
-        sweep = Sweep(self._application, quiet=self._quiet)
+        sweep = Sweep(self._application, quiet=self._show_data is not None)
         context = HydraContext(config_loader=self._engine.config_loader, callbacks=Callbacks())
-        try:
+        with self._explaining():
+            config = self._compose(overrides, multirun=True)
+            folder = Path(self._resolved(config, "hydra.sweep.dir"))
             sweeper = Plugins.instance().instantiate_sweeper(
                 config=config, hydra_context=context, task_function=sweep
             )
             sweeper.sweep(arguments=list(config.hydra.overrides.task))
-        except (OpgymError, OSError, MemoryError):
-            raise
-        except Exception as error:
-            raise self._explained(error) from error
         return Done(folder, sweep=sweep)
 
     def _compose(self, overrides: list[str], *, multirun: bool) -> Any:
         from hydra.types import RunMode
 
         mode = RunMode.MULTIRUN if multirun else RunMode.RUN
-        try:
+        with composing():
             config = self._engine.compose_config(
                 config_name=self._application.name,
                 overrides=[*overrides, f"hydra.mode={mode.name}"],
                 run_mode=mode,
                 with_log_configuration=False,
             )
-        except Exception as error:
-            raise self._explained(error) from None
         refuse_composed_targets(config)
         return config
 
     def _resolved(self, config: Any, key: str) -> str:
         from omegaconf import OmegaConf
 
-        try:
-            return str(OmegaConf.select(config, key, throw_on_missing=True))
-        except Exception as error:
-            raise self._explained(error) from None
+        return str(OmegaConf.select(config, key, throw_on_missing=True))
 
-    def _explained(self, error: Exception) -> Exception:
-        """The error of opgym for one of Hydra; whatever else it is stays itself."""
+    @contextmanager
+    def _explaining(self) -> Iterator[None]:
+        """Raises the error of opgym for one of Hydra; whatever else it is stays itself."""
+        try:
+            yield
+        except Exception as error:
+            found = self._explained(error)
+            broken = None if found is None or self._own is None else broken_file(self._own)
+            if found is None:
+                raise
+            raise broken or found from error
+
+    def _explained(self, error: Exception) -> OpgymError | None:
         from hydra.errors import HydraException
         from omegaconf.errors import OmegaConfBaseException
-
-        from .application import GROUPS
-        from .mistakes import explained
 
         cause: BaseException | None = error
         while cause is not None:
@@ -216,7 +232,7 @@ class _Engine:
             cause = cause.__cause__ or cause.__context__
         if isinstance(error, HydraException | OmegaConfBaseException):
             return explained(error, list(GROUPS), self._engine.config_loader.get_group_options)
-        return error
+        return None
 
 
 def _register_names(application: Application[Any]) -> None:
@@ -224,11 +240,7 @@ def _register_names(application: Application[Any]) -> None:
     from omegaconf import DictConfig, OmegaConf
 
     def settings_of(root: DictConfig) -> Any:
-        plain = OmegaConf.to_container(root, resolve=False)
-        assert isinstance(plain, dict)
-        plain.pop("hydra", None)
-        resolved = OmegaConf.to_container(OmegaConf.create(plain), resolve=True, throw_on_missing=True)
-        return application.read(resolved)  # type: ignore[arg-type]
+        return application.settings(plain_settings(root))
 
     def job_name(*, _root_: DictConfig) -> str:
         return application.folder_name(settings_of(_root_))
@@ -238,6 +250,7 @@ def _register_names(application: Application[Any]) -> None:
         return str(settings.name or application.folder_name(settings))
 
     def sweep_name(*, _root_: DictConfig) -> str:
+        require_folder(_root_.name, _root_.runs)
         if _root_.name is not None:
             return str(_root_.name)
         skipped = tuple(f"{key}{mark}" for key in application.outside for mark in "=.")

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
+from ...errors import InvalidRunError
 from ..run_folder import Progress
 
 #: Groups of settings that a user chooses from by ``GROUP=NAME``.
 GROUPS = ("agent", "env", "problem", "suite", "logger", "trainer", "experiment", "debug")
+
+
+#: Most bytes of a name of a file on any usual file system.
+_LONGEST_NAME_BYTES = 255
 
 
 class Settings(Protocol):
@@ -43,6 +49,16 @@ class Application(ABC, Generic[SettingsT]):
     several: ClassVar[tuple[str, ...]] = ()
     #: Keys that do not decide what is run.
     outside: ClassVar[tuple[str, ...]] = ("name", "runs", "resume")
+
+    def settings(self, composed: Mapping[str, Any]) -> SettingsT:
+        """The settings of a run, from plain data that fits the schema.
+
+        Raises:
+            OpgymError: A value is impossible, or the name of a folder is.
+        """
+        settings = self.read(composed)
+        require_folder(settings.name, settings.runs)
+        return settings
 
     @abstractmethod
     def read(self, settings: Mapping[str, Any]) -> SettingsT:
@@ -89,3 +105,21 @@ class Application(ABC, Generic[SettingsT]):
         from ..run_folder import read_result
 
         return read_result(folder)
+
+
+def require_folder(name: str | None, runs: str) -> None:
+    """Refuses a name that would put a run elsewhere than into a folder of its own below that of all runs.
+
+    Raises:
+        InvalidRunError: With what is expected.
+    """
+    if not runs.strip() or "\0" in runs:
+        raise InvalidRunError(f"runs = {runs!r}; expected the folder of all runs, or '.' for the current one")
+    if name is None:
+        return
+    fits = re.fullmatch(r"[\w=+.-][\w=+., -]*", name) and name.strip(". ")
+    if not fits or len(name.encode()) > _LONGEST_NAME_BYTES:
+        raise InvalidRunError(
+            f"name = {name!r:.300}; expected a name of a folder: letters, digits, '_', '-', '=', '+', ',' and '.', "
+            f"at most {_LONGEST_NAME_BYTES} bytes"
+        )

@@ -12,7 +12,7 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
 
 from ...errors import InvalidProblemError
-from .plugin import PluginKind, last_of_each, target
+from .plugin import PluginKind, last_of_each, no_values, target
 
 
 @dataclass
@@ -52,7 +52,10 @@ def _values(override: Override) -> list[str]:
         raise InvalidProblemError(
             f"{override.input_line}: an interval is for hydra/sweeper=optuna; give values with commas"
         )
-    return [f"{key}={value}" for value in override.sweep_string_iterator()]
+    values = [f"{key}={value}" for value in override.sweep_string_iterator()]
+    if not values:
+        raise no_values(override)
+    return values
 
 
 PLUGIN = PluginKind("hydra/sweeper", "basic", GridSweeper, GridSettings)

@@ -3,10 +3,58 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from ...errors import InvalidProblemError, OpgymError, UnknownIdError, unknown_id
+
+
+@contextmanager
+def composing() -> Iterator[None]:
+    """Whatever goes wrong while Hydra composes settings is a mistake in them, or in a file of the user's.
+
+    Raises:
+        InvalidProblemError: For what neither Hydra nor OmegaConf has an error of its own.
+    """
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    try:
+        yield
+    except (OpgymError, HydraException, OmegaConfBaseException, MemoryError):
+        raise
+    except RecursionError:
+        raise InvalidProblemError(
+            "a file of settings is nested too deeply, or settings refer to each other"
+        ) from None
+    except Exception as error:
+        if (
+            isinstance(error, OSError) and error.errno is not None
+        ):  # a file cannot be read; OmegaConf makes others
+            raise
+        raise InvalidProblemError(f"settings cannot be read: {_in_one_line(error)}") from error
+
+
+def broken_file(folder: Path) -> InvalidProblemError | None:
+    """The error for the first file of settings that is none, of which Hydra does not always say the name."""
+    from omegaconf import DictConfig, OmegaConf
+
+    for path in sorted(folder.rglob("*.yaml")):
+        try:
+            found = OmegaConf.load(path)
+        except RecursionError:
+            return InvalidProblemError(f"{path}: nested too deeply, or refers to itself")
+        except Exception as error:
+            return InvalidProblemError(f"{path}: cannot be read: {_in_one_line(error)}")
+        if not isinstance(found, DictConfig):
+            return InvalidProblemError(f"{path}: expected settings, KEY: VALUE")
+    return None
+
+
+def _in_one_line(error: Exception) -> str:
+    return f"{' '.join(str(error).split()) or type(error).__name__:.500}"
 
 
 def explained(error: Exception, groups: list[str], members: Callable[[str], list[str]]) -> OpgymError:

@@ -8,30 +8,27 @@ lower is better. The study is a journal in the folder of the sweep, from which `
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hydra.core.override_parser.types import (
-    ChoiceSweep,
-    IntervalSweep,
-    Override,
-    RangeSweep,
-    Transformer,
-)
+from hydra.core.override_parser.types import IntervalSweep, Override, RangeSweep, Transformer
 from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
 
 from ...errors import InvalidProblemError, InvalidRunError, MissingExtraError
-from .plugin import PluginKind, last_of_each, target
+from .launchers.base import SweepLauncher
+from .plugin import PluginKind, last_of_each, no_values, target
 from .sweep import Sweep
 
 if TYPE_CHECKING:
     import optuna
 
 STUDY = "study.journal"
+#: Bounds of the settings: a trial's sampler is seeded with the sum, which numpy takes below 2**32.
+MOST_TRIALS, MOST_SEED = 1_000_000, 2**31 - 1
 
 
 @dataclass
@@ -57,8 +54,12 @@ class OptunaSweeper(Sweeper):
 
     def __init__(self, trials: int, parallel: int, seeds: Sequence[int], sampler_seed: int) -> None:
         for name, value in (("trials", trials), ("parallel", parallel)):
-            if value < 1:
-                raise InvalidProblemError(f"hydra.sweeper.{name} = {value}; expected at least 1")
+            if not 1 <= value <= MOST_TRIALS:
+                raise InvalidProblemError(f"hydra.sweeper.{name} = {value}; expected 1 .. {MOST_TRIALS}")
+        if not 0 <= sampler_seed <= MOST_SEED:
+            raise InvalidProblemError(
+                f"hydra.sweeper.sampler_seed = {sampler_seed}; expected 0 .. {MOST_SEED}"
+            )
         if not seeds or len(set(seeds)) < len(seeds):
             raise InvalidProblemError(
                 f"hydra.sweeper.seeds = {list(seeds)}; expected different seeds, at least one"
@@ -88,6 +89,7 @@ class OptunaSweeper(Sweeper):
             InvalidProblemError: Nothing to search.
             InvalidRunError: There is a study already, and it is not to be resumed.
         """
+        _require_optuna()
         overrides = last_of_each(self._context.config_loader, arguments)
         space = {
             override.get_key_element(): _distribution(override)
@@ -106,6 +108,7 @@ class OptunaSweeper(Sweeper):
             for override in overrides
             if not override.is_sweep_override() and override.key_or_group not in ("seed", "resume")
         ]
+        self._check(space, fixed)
         study = self._open(space)
         while True:
             done = [trial for trial in study.trials if trial.state.is_finished()]
@@ -116,13 +119,31 @@ class OptunaSweeper(Sweeper):
             self._report(study)
         self._report(study)
 
+    def _check(self, space: dict[str, Any], fixed: list[str]) -> None:
+        """Refuses what some trial would be refused for, before there is a study.
+
+        Raises:
+            OpgymError: The settings of a trial are wrong.
+        """
+        if not isinstance(self._launcher, SweepLauncher):
+            return
+        first = {key: _ends(distribution)[0] for key, distribution in space.items()}
+        trials = [first]
+        for key, distribution in space.items():
+            trials += [{**first, key: value} for value in _ends(distribution)[1:]]
+        jobs = [self._job(fixed, trial, self._seeds[0]) for trial in trials]
+        jobs += [self._job(fixed, first, seed) for seed in self._seeds[1:]]
+        self._launcher.check(jobs)
+
+    def _job(self, fixed: list[str], params: Mapping[str, Any], seed: int) -> list[str]:
+        chosen = [f"{key}={_written(value)}" for key, value in params.items()]
+        return [*fixed, *chosen, f"seed={seed}", "resume=true"]
+
     def _open(self, space: dict[str, Any]) -> optuna.Study:
-        try:
-            import optuna
-            from optuna.storages import JournalStorage
-            from optuna.storages.journal import JournalFileBackend
-        except ImportError:
-            raise MissingExtraError("hydra/sweeper=optuna needs Optuna: pip install 'opgym[train]'") from None
+        import optuna
+        from optuna.storages import JournalStorage
+        from optuna.storages.journal import JournalFileBackend
+
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         folder = Path(str(self._config.hydra.sweep.dir))
         path = folder / STUDY
@@ -170,10 +191,9 @@ class OptunaSweeper(Sweeper):
         first_job: dict[str, int] = {}
         jobs: list[list[str]] = []
         for trial in batch:
-            chosen = [*fixed, *(f"{key}={_written(value)}" for key, value in trial.params.items())]
             if str(trial.params) not in first_job:
                 first_job[str(trial.params)] = begin + len(jobs)
-                jobs += [[*chosen, f"seed={seed}", "resume=true"] for seed in self._seeds]
+                jobs += [self._job(fixed, trial.params, seed) for seed in self._seeds]
         self._launcher.launch(jobs, initial_job_idx=begin)
         for trial in batch:
             first = first_job[str(trial.params)]
@@ -198,6 +218,13 @@ class OptunaSweeper(Sweeper):
         self._sweep.write()
 
 
+def _require_optuna() -> None:
+    try:
+        import optuna  # noqa: F401
+    except ImportError:
+        raise MissingExtraError("hydra/sweeper=optuna needs Optuna: pip install 'opgym[train]'") from None
+
+
 def _distribution(override: Override) -> Any:
     """What Optuna draws for a sweep of Hydra.
 
@@ -208,20 +235,30 @@ def _distribution(override: Override) -> Any:
 
     value = override.value()
     if isinstance(value, IntervalSweep):
-        assert value.start is not None
-        assert value.end is not None
-        log = "log" in value.tags
-        if log and not value.start > 0:
+        low, high, log = value.start, value.end, "log" in value.tags
+        if low is None or high is None or not (math.isfinite(low) and math.isfinite(high) and low <= high):
+            raise InvalidProblemError(
+                f"{override.input_line}: a range from {low} to {high}; expected finite numbers, the smaller one first"
+            )
+        if log and not low > 0:
             raise InvalidProblemError(f"{override.input_line}: a range on a log scale begins above 0")
-        if isinstance(value.start, int) and isinstance(value.end, int):
-            return optuna.distributions.IntDistribution(value.start, value.end, log=log)
-        return optuna.distributions.FloatDistribution(value.start, value.end, log=log)
+        if isinstance(low, int) and isinstance(high, int):
+            return optuna.distributions.IntDistribution(low, high, log=log)
+        return optuna.distributions.FloatDistribution(low, high, log=log)
     if isinstance(value, RangeSweep):
         values = list(value.range())
     else:
-        assert isinstance(value, ChoiceSweep)
         values = list(override.sweep_iterator(transformer=Transformer.encode))
+    if not values:
+        raise no_values(override)
     return optuna.distributions.CategoricalDistribution(values)
+
+
+def _ends(distribution: Any) -> list[Any]:
+    """Every choice, or the ends of a range."""
+    if hasattr(distribution, "choices"):
+        return list(distribution.choices)
+    return [distribution.low, distribution.high]
 
 
 def _written(value: Any) -> str:

@@ -10,6 +10,8 @@ from hydra.core.config_loader import ConfigLoader
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 
+from ...errors import InvalidProblemError
+
 #: Hydra makes plugins whose names begin like this, and no others.
 NAMESPACE = "hydra_plugins.opgym"
 
@@ -40,6 +42,11 @@ def last_of_each(loader: ConfigLoader, arguments: Sequence[str]) -> list[Overrid
     """Overrides of a command line; of those of one key the last one counts."""
     parser = OverridesParser.create(config_loader=loader)
     return list({o.key_or_group: o for o in parser.parse_overrides(list(arguments))}.values())
+
+
+def no_values(override: Override) -> InvalidProblemError:
+    """The error for a sweep over nothing, which would run nothing and seem to be done."""
+    return InvalidProblemError(f"{override.input_line}: a sweep over no values; nothing would run")
 
 
 def target(class_name: str) -> str:

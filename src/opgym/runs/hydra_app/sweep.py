@@ -13,6 +13,7 @@ from typing import Any
 from ...graphs.atomic import write_text
 from ..run_folder import ERROR, Progress
 from .application import Application
+from .composed import plain_settings
 
 FILE = "sweep.json"
 FORMAT, VERSION = "opgym.sweep", 1
@@ -58,7 +59,7 @@ def execute(application: Application[Any], job: Job) -> Report:
     folder = Path(job.folder)
     try:
         # The sweep has looked at what is in the folder; whoever starts a job again goes on with it.
-        result = application.run(application.read({**job.settings, "resume": True}), folder)
+        result = application.run(application.settings({**job.settings, "resume": True}), folder)
     except Exception as error:
         write_error(folder, error)
         return Report(job.number, error=one_line(error))
@@ -128,10 +129,8 @@ class Sweep:
     def __call__(self, settings: Any) -> float:
         """Does one job where a launcher of another package starts it, in the folder that Hydra made."""
         from hydra.core.hydra_config import HydraConfig
-        from omegaconf import OmegaConf
 
-        plain: Any = OmegaConf.to_container(settings, resolve=True, throw_on_missing=True)
-        read = self.application.read({**plain, "resume": True})
+        read = self.application.settings({**plain_settings(settings), "resume": True})
         result = self.application.run(read, Path(HydraConfig.get().runtime.output_dir))
         return float(result.get("score", 0.0))
 

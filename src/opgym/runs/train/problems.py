@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ...envs import PLACEMENT, SCHEDULING
 from ...errors import InvalidProblemError, unknown_id
 from ...outcome import Outcome
 from ...problems import PlacementProblem, SchedulingProblem
@@ -15,7 +16,6 @@ from .config import ProblemConfig
 if TYPE_CHECKING:
     from ...datasets.suites import Row
 
-PLACEMENT, SCHEDULING = "GraphPlacement-v0", "OpScheduling-v0"
 #: What each environment plays.
 PROBLEM_TYPES: dict[str, type[Any]] = {PLACEMENT: PlacementProblem, SCHEDULING: SchedulingProblem}
 
@@ -67,13 +67,18 @@ def pose(config: ProblemConfig, environment: str) -> list[NamedProblem]:
     if config.rows is not None:
         raise InvalidProblemError(f"problem.rows = {config.rows!r} needs problem.suite")
     graphs = config.graph if isinstance(config.graph, list | tuple) else [config.graph]
-    if not graphs:
-        raise InvalidProblemError("problem.graph = []; expected an id, a path, or a list of those")
+    if not graphs or (isinstance(config.graph, list | tuple) and None in graphs):
+        raise InvalidProblemError(
+            f"problem.graph = {config.graph!r:.200}; expected an id, a path, or a list of those"
+        )
+    for key in ("cluster", "objective"):
+        if getattr(config, key) == "":
+            raise InvalidProblemError(f"problem.{key} = ''; leave it out for what is usual")
     return [_of_graph(config, graph, environment) for graph in graphs]
 
 
 def _of_graph(config: ProblemConfig, graph: Any, environment: str) -> NamedProblem:
-    if graph is not None and not isinstance(graph, str):
+    if graph is not None and not (isinstance(graph, str) and graph):
         raise InvalidProblemError(f"problem.graph = {graph!r}; expected an id, a path, or a list of those")
     if environment == SCHEDULING:
         from ...envs.scheduling import arguments as scheduling
@@ -141,6 +146,10 @@ def _chosen(listed: Sequence[Row], rows: Any) -> list[Row]:
                 raise InvalidProblemError(f"problem.rows holds {row}; expected 0 .. {len(listed) - 1}")
             chosen.append(listed[row])
             continue
+        if not isinstance(row, str):
+            raise InvalidProblemError(
+                f"problem.rows = {rows!r:.200}; expected a number, a list of positions or of graphs, or null"
+            )
         named = [candidate for candidate in listed if row in (candidate.graph, candidate.name)]
         if not named:
             raise unknown_id("graph of the suite", str(row), [candidate.graph for candidate in listed])

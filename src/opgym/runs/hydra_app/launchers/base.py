@@ -12,10 +12,13 @@ from typing import Any
 from hydra.core.utils import JobReturn, JobStatus
 from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import DictConfig, open_dict
 
 from ....errors import InvalidRunError
+from ...run_folder import Progress
 from ..arguments import refuse_composed_targets
+from ..composed import plain_settings
+from ..mistakes import composing
 from ..sweep import Job, Report, Sweep, skip_finished
 
 
@@ -38,16 +41,15 @@ class SweepLauncher(Launcher):
             OpgymError: A job has wrong settings; none was started.
         """
         folder = Path(str(self._config.hydra.sweep.dir))
-        configs = {}
-        jobs = []
-        for number, overrides in enumerate(job_overrides, initial_job_idx):
-            configs[number] = self._compose(number, overrides)
-            jobs.append(self._job(number, overrides, configs[number], folder))
+        configs = [self._compose(number, job) for number, job in enumerate(job_overrides, initial_job_idx)]
+        jobs = [
+            self._job(number, overrides, config, folder)
+            for number, (overrides, config) in enumerate(
+                zip(job_overrides, configs, strict=True), initial_job_idx
+            )
+        ]
         _refuse_twins(jobs)
-        application = self._sweep.application
-        progress = {
-            job.number: application.prepare(application.read(job.settings), Path(job.folder)) for job in jobs
-        }
+        progress = {job.number: self._prepare(job) for job in jobs}
         folder.mkdir(parents=True, exist_ok=True)
         self._sweep.begin(folder, jobs)
         left = skip_finished(self._sweep, jobs, progress)
@@ -55,14 +57,32 @@ class SweepLauncher(Launcher):
             with closing(self._run(left)) as reports:  # whatever happens here, what runs is ended
                 for report in reports:
                     self._sweep.end(report)
-        return [self._returned(configs[job.number], job, self._sweep.row(job.number).score) for job in jobs]
+        return [
+            self._returned(config, job, self._sweep.row(job.number).score)
+            for config, job in zip(configs, jobs, strict=True)
+        ]
+
+    def check(self, job_overrides: Sequence[Sequence[str]]) -> None:
+        """Refuses jobs as :meth:`launch` would; makes nothing.
+
+        Raises:
+            OpgymError: A job has wrong settings.
+        """
+        folder = Path(str(self._config.hydra.sweep.dir))
+        for number, overrides in enumerate(job_overrides):
+            self._prepare(self._job(number, overrides, self._compose(number, overrides), folder))
 
     @abstractmethod
     def _run(self, jobs: Sequence[Job]) -> Generator[Report]:
         """Runs jobs; yields the report of each as it ends."""
 
+    def _prepare(self, job: Job) -> Progress:
+        application = self._sweep.application
+        return application.prepare(application.settings(job.settings), Path(job.folder))
+
     def _compose(self, number: int, overrides: Sequence[str]) -> DictConfig:
-        config = self._context.config_loader.load_sweep_config(self._config, list(overrides))
+        with composing():
+            config = self._context.config_loader.load_sweep_config(self._config, list(overrides))
         with open_dict(config):
             config.hydra.job.id = f"{config.hydra.job.name}_{number}"
             config.hydra.job.num = number
@@ -70,15 +90,10 @@ class SweepLauncher(Launcher):
         return config
 
     def _job(self, number: int, overrides: Sequence[str], config: DictConfig, folder: Path) -> Job:
-        plain = OmegaConf.to_container(config, resolve=False)
-        assert isinstance(plain, dict)
-        del plain["hydra"]
-        settings = OmegaConf.to_container(OmegaConf.create(plain), resolve=True, throw_on_missing=True)
-        assert isinstance(settings, dict)
         return Job(
             number,
             tuple(overrides),
-            self._sweep.application.in_sweep({str(key): value for key, value in settings.items()}),
+            self._sweep.application.in_sweep(plain_settings(config)),
             str((folder / str(config.hydra.sweep.subdir)).absolute()),
         )
 
