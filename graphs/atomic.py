@@ -11,16 +11,31 @@ from typing import IO
 
 
 @contextmanager
+def naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Lets an error of the system that names no file, such as that of a full disk, name this one."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno is not None:
+            error.filename = os.fspath(path)
+        raise
+
+
+@contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Opens a temporary file beside ``path``; it takes that name when the block ends without an error.
 
     Raises:
-        OSError: The folder is missing or not writable, or the disk is full; ``path`` is as it was before.
+        OSError: The folder is missing or not writable, or the disk is full; it names a file, and ``path`` is as it was
+            before.
     """
     target = Path(path)
-    with tempfile.NamedTemporaryFile(
-        dir=target.parent, prefix=f".{target.name}.", suffix=".tmp", delete=False
-    ) as f:
+    with (
+        naming(target),
+        tempfile.NamedTemporaryFile(
+            dir=target.parent, prefix=f".{target.name}.", suffix=".tmp", delete=False
+        ) as f,
+    ):
         try:
             yield f
             f.flush()

@@ -154,6 +154,20 @@ def test_a_closed_pipe_is_quiet() -> None:
     assert running.wait(timeout=30) == 141
 
 
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_is_one_that_goes_nowhere(closed: str, tmp_path: Path) -> None:
+    """Without one of its own, a stream's number would go to the next file that is opened."""
+    out = tmp_path / "solution.json"
+    command = [*PYTHON, "place", "example/two-branch", "--solver", "single", "--out", str(out)]
+    done = subprocess.run(
+        ["sh", "-c", f'"$@" {closed}', "sh", *command], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    assert (">&-" in closed.replace("2>&-", "")) == (done.stdout == "")
+    assert json.loads(out.read_text())
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no /dev/full")
 def test_a_full_disk_under_stdout_is_a_message() -> None:
     with open("/dev/full", "w") as full:

@@ -124,6 +124,25 @@ def test_a_damaged_newest_falls_back_to_the_one_before_with_a_warning(tmp_path, 
     assert read_steps(store.write(20, write_state(20))) == 20
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"[" * 100_000,
+        b'{"format": "opgym.checkpoint", "version": 1, "steps": NaN, "sha256": ""}',
+        b'{"format": "opgym.checkpoint", "version": 1, "training": ' + b"[" * 900 + b"]" * 900 + b"}",
+        b"9" * 10_000,
+        b"\xff\xfe",
+    ],
+    ids=["nested", "nan", "nested less", "digits", "bytes"],
+)
+def test_so_does_one_whose_manifest_is_no_json(tmp_path, caplog, content):
+    filled(tmp_path, 10, 20)
+    (tmp_path / "000000000020" / "manifest.json").write_bytes(content)
+    store = CheckpointStore(tmp_path, TRAINING)
+    assert read_steps(store.newest) == 10
+    assert "manifest.json is damaged" in caplog.text
+
+
 def test_a_flipped_bit_of_a_manifest_is_never_taken_for_something_else(tmp_path):
     filled(tmp_path / "made", 10)
     whole = (tmp_path / "made" / "000000000010" / "manifest.json").read_bytes()

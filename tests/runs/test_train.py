@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from opgym.errors import InvalidRunError
 from opgym.runs.run_folder import locked
 from opgym.runs.train import training
 from opgym.runs.train.config import AgentConfig, EnvConfig, ProblemConfig, TrainConfig, TrainerConfig
@@ -236,6 +237,28 @@ def test_a_full_disk_is_a_message_and_the_run_goes_on(train, tmp_path, monkeypat
     _same_but_for_the_clock(tmp_path / "runs", "full", "whole")
 
 
+def _full(*_):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize(
+    ("call", "named"),
+    [
+        ("os.pwrite", "runs/full/.lock"),
+        ("os.replace", "runs/full/config.yaml"),
+        ("opgym_guess.Guess.save", "runs/full/agent"),
+        ("os.fsync", "runs/full"),
+    ],
+)
+def test_what_a_full_disk_could_not_hold_is_named(train, monkeypatch, call, named):
+    monkeypatch.setattr(call, _full)
+    failed = train(*GUESS, "name=full")
+    monkeypatch.undo()
+    assert failed.exit_code == 1
+    assert f"error: {named}" in failed.stderr
+    assert "No space left on device" in failed.stderr
+
+
 def test_a_folder_that_cannot_be_made_is_a_message(train, tmp_path):
     (tmp_path / "runs").write_text("a file")
     failed = train(*GUESS)
@@ -267,6 +290,38 @@ def test_a_result_that_is_damaged_is_refused(train, tmp_path):
         refused = train(*GUESS, "name=damaged", "resume=true")
         assert refused.exit_code == 2, broken
         assert "result.json" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("value", "12"), ("value", None), ("value", float("nan")), ("value", float("inf")), ("value", 10**400),
+        ("value", True), ("unit", 3), ("verdict", None), ("score", [1]), ("steps", 1.5), ("seed", "0"),
+        ("problems", {}), ("problems", []), ("problems", [3]), ("problems", [{}]), ("seconds", {}),
+    ],
+)  # fmt: skip
+def test_a_result_with_values_of_other_types_is_refused(train, tmp_path, key, value):
+    train(*GUESS, "name=damaged")
+    path = tmp_path / "runs" / "damaged" / "result.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), key: value}))
+    for json_or_text in ((), ("--json",)):
+        refused = train(*GUESS, "name=damaged", "resume=true", *json_or_text)
+        assert refused.exit_code == 2, refused.output
+        assert f"result.json: {key}" in " ".join(refused.stderr.split())
+    with pytest.raises(InvalidRunError, match=key):
+        TrainResult.load(path.parent)
+
+
+@pytest.mark.parametrize("key", ["problem", "value", "unit", "ratio_to_reference", "verdict"])
+def test_so_are_those_of_one_problem(train, tmp_path, key):
+    train(*GUESS, "name=damaged")
+    path = tmp_path / "runs" / "damaged" / "result.json"
+    document = json.loads(path.read_text())
+    document["problems"][0][key] = None
+    path.write_text(json.dumps(document))
+    refused = train(*GUESS, "name=damaged", "resume=true")
+    assert refused.exit_code == 2, refused.output
+    assert "result.json: problems" in " ".join(refused.stderr.split())
 
 
 def test_what_is_said_of_the_environment_goes_before_the_settings_of_the_agent():

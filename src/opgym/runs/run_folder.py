@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidRunError, OpgymError, RunInUseError
-from ..graphs.atomic import write_text
+from ..graphs.atomic import naming, write_text
 
 CONFIG, RESULT, ERROR, LOCK = "config.yaml", "result.json", "error.txt", ".lock"
 #: Where the agent of a training is saved.
@@ -124,8 +124,9 @@ def locked(folder: Path) -> Iterator[None]:
                 owner = os.pread(lock, 100, 0).decode(errors="replace").strip() or "another process"
                 raise RunInUseError(f"{folder}: {owner} works on this run; wait for it, or end it")
             time.sleep(_LOOK_S)
-        os.ftruncate(lock, 0)
-        os.pwrite(lock, f"process {os.getpid()} on {os.uname().nodename}\n".encode(), 0)
+        with naming(folder / LOCK):
+            os.ftruncate(lock, 0)
+            os.pwrite(lock, f"process {os.getpid()} on {os.uname().nodename}\n".encode(), 0)
         yield
     finally:
         os.close(lock)
@@ -204,7 +205,8 @@ def write_folder(target: Path, write: Callable[[Path], None]) -> None:
     shutil.rmtree(beside, ignore_errors=True)
     beside.mkdir()
     try:
-        write(beside)
+        with naming(target):
+            write(beside)
         for path in sorted(beside.rglob("*")):
             synchronise(path)
         shutil.rmtree(target, ignore_errors=True)
@@ -219,6 +221,7 @@ def synchronise(path: Path) -> None:
     """Returns when a file, or the list of files of a folder, is on the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
+        with naming(path):
+            os.fsync(descriptor)
     finally:
         os.close(descriptor)

@@ -274,7 +274,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
         manifest = json.loads((folder / MANIFEST).read_bytes())
     except FileNotFoundError:
         raise _DamagedError(f"it has no {MANIFEST}") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise _DamagedError(f"{MANIFEST} is damaged") from None
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise _DamagedError(f"{MANIFEST} is none of a checkpoint")
@@ -284,7 +284,11 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
             "go on with the opgym that made it, or in another folder"
         )
     digest = manifest.pop("sha256", None)
-    if digest != hashlib.sha256(_canonical(manifest).encode()).hexdigest():
+    try:
+        canonical = _canonical(manifest)
+    except (ValueError, RecursionError):  # a NaN; or nested just so little that it could be read
+        raise _DamagedError(f"{MANIFEST} is damaged") from None
+    if digest != hashlib.sha256(canonical.encode()).hexdigest():
         raise _DamagedError(f"{MANIFEST} is damaged")
     return manifest
 

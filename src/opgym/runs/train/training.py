@@ -10,7 +10,7 @@ import math
 import random
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -95,7 +95,46 @@ class TrainResult:
         if document.keys() != expected:
             odd = sorted(document.keys() ^ expected)
             raise InvalidRunError(f"{folder}: result.json lacks, or should not have, {', '.join(odd)}")
+        for key, fits in _RESULT_FIELDS.items():
+            if not fits(document[key]):
+                raise InvalidRunError(f"{folder}: result.json: {key} = {document[key]!r:.100} is damaged")
         return cls(**{key: value for key, value in document.items() if key not in ("format", "version")})
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _are_problems(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(
+            isinstance(row, dict)
+            and row.keys() == _PROBLEM_FIELDS.keys()
+            and all(fits(row[key]) for key, fits in _PROBLEM_FIELDS.items())
+            for row in value
+        )
+    )
+
+
+_PROBLEM_FIELDS: dict[str, Callable[[Any], bool]] = {
+    "problem": _is_text, "value": _is_number, "unit": _is_text, "verdict": _is_text, "reference": _is_number,
+    "ratio_to_reference": _is_number, "score": _is_number, "evaluations": _is_count,
+}  # fmt: skip
+_RESULT_FIELDS: dict[str, Callable[[Any], bool]] = {
+    "value": _is_number, "unit": _is_text, "verdict": _is_text, "reference": _is_number,
+    "ratio_to_reference": _is_number, "score": _is_number, "problems": _are_problems, "agent": _is_text,
+    "environment": _is_text, "steps": _is_count, "seed": _is_count, "seconds": _is_number,
+}  # fmt: skip
 
 
 def make_learner(config: TrainConfig) -> Learner[Any, Any]:
@@ -116,7 +155,12 @@ def make_learner(config: TrainConfig) -> Learner[Any, Any]:
     known: set[str] = {field.name for field in fields(kind)} if is_dataclass(kind) else set()
     if _ENVIRONMENT in known:
         # What is said of the environment goes before what the settings of an agent say of it.
-        options[_ENVIRONMENT] = {**(options.get(_ENVIRONMENT) or {}), **config.env.options}
+        of_agent = options.get(_ENVIRONMENT) or {}
+        if not isinstance(of_agent, Mapping):
+            raise InvalidProblemError(
+                f"agent.options.environment = {of_agent!r:.100}; expected options of the environment by name"
+            )
+        options[_ENVIRONMENT] = {**of_agent, **config.env.options}
     elif config.env.options:
         raise InvalidProblemError(
             f"agent {name!r} takes no options of its environment; leave env.options out"
