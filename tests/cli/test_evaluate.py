@@ -110,6 +110,41 @@ def test_what_failed_is_tried_again(rows, runs):
     assert len((folder / "rows.jsonl").read_text().splitlines()) == len(lines) + 1
 
 
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [("results.parquet", None), ("curves.parquet", 100), ("result.json", 20), ("rows.jsonl", None)],
+)
+def test_what_was_lost_of_a_finished_run_is_made_again(rows, runs, name, damage):
+    arguments = ("evaluate", *SMALL, AGENTS, runs)
+    first = rows(*arguments)
+    file = Path(first["folder"], name)
+    whole = file.read_bytes()
+    if damage is None:
+        file.unlink()
+    else:
+        file.write_bytes(whole[:damage])
+    again = rows(*arguments, "resume=true")
+    assert [row["value"] for row in again["results"]] == [row["value"] for row in first["results"]]
+    if name == "rows.jsonl":  # all that the other files are made of
+        assert len(file.read_bytes().splitlines()) == len(whole.splitlines())
+    else:
+        assert file.read_bytes() == whole
+
+
+def test_where_nothing_applies_there_is_no_result(opgym, refused, runs):
+    message = refused("evaluate", *SMALL, "agents=[m-etf,heft]", runs)
+    assert "none of the agents m-etf, heft solves any of the problems" in message
+    assert not Path(runs.removeprefix("runs=")).exists()
+    # Agents say more only once they have the problem.
+    placement = ("problem.graph=example/rnn-train", "problem.cluster=2xP100", "problem.objective=max_load")
+    for resume in ("resume=false", "resume=true"):
+        shown = opgym("evaluate", *placement, "agents=[m-sct]", "workers=1", runs, resume)
+        assert shown.exit_code == 1, shown.output
+        assert "no agent applies to any of the problems: does not optimise max_load" in shown.stderr
+    [folder] = Path(runs.removeprefix("runs=")).iterdir()
+    assert not (folder / "result.json").exists()
+
+
 def test_failures_end_with_exit_code_1_and_the_table_of_the_others(opgym, runs, monkeypatch):
     from opgym.agents.registry import solver_class
 

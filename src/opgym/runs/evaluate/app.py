@@ -9,12 +9,15 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...errors import ExecutionFailedError, InvalidProblemError
+from ...errors import ExecutionFailedError, InvalidDatasetError, InvalidProblemError, InvalidRunError
+from ...problems import PlacementProblem, SchedulingProblem
 from ..hydra_app import Application
 from ..run_folder import (
+    RESULT,
     Progress,
     locked,
     progress_of,
+    read_result,
     require_fresh,
     require_same,
     write_config,
@@ -23,7 +26,7 @@ from ..run_folder import (
 from ..train.config import digest
 from .cases import Case, cases_of_graphs, cases_of_suite
 from .contestants import Contestant, contestants
-from .evaluation import Comparison, Evaluated, evaluate
+from .evaluation import Comparison, Evaluated, evaluate, stored_results
 from .result_tables import require_pyarrow
 
 FORMAT, VERSION = "opgym.evaluation", 1
@@ -36,7 +39,7 @@ Watch = tuple[Callable[[int, int, str], None] | None, Callable[[str], None] | No
 
 
 class EvaluationFailedError(ExecutionFailedError):
-    """Some runs of an evaluation failed; the others have their results.
+    """Some runs of an evaluation failed, and the others have their results; or no agent applied to any problem.
 
     Attributes:
         evaluated: All rows.
@@ -44,9 +47,12 @@ class EvaluationFailedError(ExecutionFailedError):
     """
 
     def __init__(self, evaluated: Evaluated, folder: Path) -> None:
-        super().__init__(
-            f"{len(evaluated.failed)} of {len(evaluated.results)} runs failed; resume=true tries those again"
-        )
+        count = len(evaluated.results)
+        message = f"{len(evaluated.failed)} of {count} runs failed; resume=true tries those again"
+        if not evaluated.failed:
+            reasons = dict.fromkeys(row["error"] for row in evaluated.results)
+            message = f"no agent applies to any of the problems: {'; '.join(reasons):.500}"
+        super().__init__(message)
         self.evaluated, self.folder = evaluated, folder
 
 
@@ -231,15 +237,19 @@ class EvaluateApplication(Application[EvaluateConfig]):
     def prepare(self, settings: EvaluateConfig, folder: Path) -> Progress:
         """Makes agents and problems, and looks at the folder."""
         require_pyarrow()
-        self._comparison(settings)
-        return _require_folder(settings, folder)
+        comparison = self._comparison(settings)
+        _require_solvers(comparison)
+        progress = _require_folder(settings, folder)
+        if progress is Progress.FINISHED and not self._is_whole(comparison, folder):
+            return Progress.UNFINISHED  # what was lost is made again
+        return progress
 
     def run(self, settings: EvaluateConfig, folder: Path) -> dict[str, Any]:
         """Compares.
 
         Raises:
             InvalidRunError: The folder holds something that these settings do not allow to touch.
-            EvaluationFailedError: In the end, if some runs failed; the tables have the others.
+            EvaluationFailedError: In the end, if some runs failed, or no agent applied; the tables have the others.
         """
         comparison = self._comparison(settings)
         with locked(folder), self.watched() as (progress, complain):
@@ -248,11 +258,31 @@ class EvaluateApplication(Application[EvaluateConfig]):
             found = evaluate(
                 comparison, folder, settings.workers or self.default_workers(), progress, complain
             )
-            if found.failed:
+            if found.failed or not found.applicable:
                 raise EvaluationFailedError(found, folder)
             result = {"format": FORMAT, "version": VERSION, "results": found.results}
             write_result(folder, result)
         return result
+
+    def result(self, folder: Path) -> dict[str, Any]:
+        """The result of a finished evaluation.
+
+        Raises:
+            InvalidRunError: It is damaged, or of another version.
+        """
+        result = read_result(folder)
+        if (result.get("format"), result.get("version")) != (FORMAT, VERSION):
+            raise InvalidRunError(f"{folder}/{RESULT}: is no {FORMAT!r} of version {VERSION}")
+        if not isinstance(result.get("results"), list):
+            raise InvalidRunError(f"{folder}/{RESULT}: has no list of results")
+        return result
+
+    def _is_whole(self, comparison: Comparison, folder: Path) -> bool:
+        """Whether a finished evaluation has all of its files as they were written."""
+        try:
+            return bool(self.result(folder)["results"] == stored_results(comparison, folder))
+        except (InvalidRunError, InvalidDatasetError):
+            return False
 
     def in_sweep(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Many jobs at once have one process each."""
@@ -261,6 +291,23 @@ class EvaluateApplication(Application[EvaluateConfig]):
     def _comparison(self, settings: EvaluateConfig) -> Comparison:
         agents = contestants([self.contestant(given) for given in settings.agents])
         return Comparison(settings.cases(), agents, settings.budget, settings.all_seeds, settings.seconds)
+
+
+def _require_solvers(comparison: Comparison) -> None:
+    """Refuses agents of which none solves problems of a type that there is.
+
+    Raises:
+        InvalidProblemError: Naming them.
+    """
+    types = [PlacementProblem if case.row.cluster else SchedulingProblem for case in comparison.cases]
+    if not any(
+        issubclass(type_, agent.make().problem_types)
+        for agent in comparison.contestants
+        for type_ in set(types)
+    ):
+        names = ", ".join(agent.name for agent in comparison.contestants)
+        kinds = " or ".join(sorted({type_.__name__ for type_ in types}))
+        raise InvalidProblemError(f"none of the agents {names} solves any of the problems, each a {kinds}")
 
 
 def _require_folder(settings: EvaluateConfig, folder: Path) -> Progress:

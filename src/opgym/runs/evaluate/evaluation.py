@@ -35,6 +35,7 @@ from .result_tables import (
     RESULTS,
     THIS_GRAPH,
     UNKNOWN_GRAPHS,
+    read_table,
     require_pyarrow,
     write_table,
 )
@@ -149,6 +150,11 @@ class Evaluated:
         """Rows without a result, because the agent broke, lied or could not be made."""
         return [row for row in self.results if row["verdict"] == FAILED]
 
+    @property
+    def applicable(self) -> list[dict[str, Any]]:
+        """Rows of agents that apply to their problem."""
+        return [row for row in self.results if row["verdict"] != NOT_APPLICABLE]
+
 
 def evaluate(
     comparison: Comparison,
@@ -175,21 +181,8 @@ def evaluate(
     if folder is not None:
         require_pyarrow()  # found missing now, not after hours
     file = RowFile(None if folder is None else folder / ROWS)
-    done = {row["run"]: row for row in file.rows if _is_done(row)}
     say, report = complain or (lambda text: None), progress or (lambda done, total, name: None)
-    known: dict[str, dict[str, Any]] = {}
-
-    missing: list[Run] = []
-    todo = comparison.first_runs()
-    while todo:  # what earlier runs have says which other seeds there are to run
-        run = todo.pop()
-        row = done.get(run.key)
-        if row is None:
-            missing.append(run)
-        else:
-            known[run.key] = row
-            todo += comparison.other_seeds(run, row)
-    missing.reverse()
+    known, missing = _split(comparison, file.rows)
     others = len(comparison.seeds) - 1
     count = len(known)
     # Until an agent is known to draw no random numbers, it is expected to.
@@ -206,15 +199,58 @@ def evaluate(
             say(f"{run.label}: {row['result']['error']}")
         report(count, total, run.label)
 
-    rows = [
-        known[each.key]
-        for run in comparison.first_runs()
-        for each in (run, *comparison.other_seeds(run, known[run.key]))
-    ]
+    rows = _in_order(comparison, known)
     if folder is not None:
         write_table(folder, RESULTS, [row["result"] for row in rows])
         write_table(folder, CURVES, _curve_rows(rows))
     return Evaluated([row["result"] for row in rows])
+
+
+def stored_results(comparison: Comparison, folder: Path) -> list[dict[str, Any]] | None:
+    """The rows of the table of results of a comparison that is all done.
+
+    Returns:
+        The rows; ``None``: some runs are missing, or have failed.
+
+    Raises:
+        ImportFailedError: The rows of the folder are damaged.
+        InvalidDatasetError: One of the two tables is missing or damaged.
+    """
+    known, missing = _split(comparison, RowFile(folder / ROWS).rows)
+    if missing:
+        return None
+    for name in (RESULTS, CURVES):
+        read_table(folder, name)
+    return [row["result"] for row in _in_order(comparison, known)]
+
+
+def _split(
+    comparison: Comparison, rows: Sequence[dict[str, Any]]
+) -> tuple[dict[str, dict[str, Any]], list[Run]]:
+    """Rows that stand for runs of a comparison, by their keys, and the runs that have none."""
+    done = {row["run"]: row for row in rows if _is_done(row)}
+    known: dict[str, dict[str, Any]] = {}
+    missing: list[Run] = []
+    todo = comparison.first_runs()
+    while todo:  # what earlier runs have says which other seeds there are to run
+        run = todo.pop()
+        row = done.get(run.key)
+        if row is None:
+            missing.append(run)
+        else:
+            known[run.key] = row
+            todo += comparison.other_seeds(run, row)
+    missing.reverse()
+    return known, missing
+
+
+def _in_order(comparison: Comparison, known: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of all runs by problem, agent and seed."""
+    return [
+        known[each.key]
+        for run in comparison.first_runs()
+        for each in (run, *comparison.other_seeds(run, known[run.key]))
+    ]
 
 
 def measure(run: Run) -> dict[str, Any]:
