@@ -34,6 +34,24 @@ nb::tuple decode(const KeyDecoder& decoder, const In1<float>& keys) {
                           to_numpy(std::move(solution.transfer_priority)));
 }
 
+// Runs without the GIL, so that callers can share chromosomes out over threads.
+nb::tuple evaluate_all(const KeyDecoder& decoder, const In2<float>& keys) {
+    const auto genes = static_cast<size_t>(decoder.num_genes());
+    expect_shape(keys, {keys.shape(0), genes}, "keys");
+    std::vector<double> overflow_share(keys.shape(0));
+    std::vector<int64_t> value(keys.shape(0));
+    {
+        const nb::gil_scoped_release released;
+        KeyDecoder::Solution scratch = decoder.make_solution();
+        for (size_t i = 0; i < value.size(); ++i) {
+            const Fitness fitness = decoder.evaluate(std::span(keys.data() + i * genes, genes), scratch);
+            overflow_share[i] = fitness.overflow_share;
+            value[i] = fitness.value;
+        }
+    }
+    return nb::make_tuple(to_numpy(std::move(overflow_share)), to_numpy(std::move(value)));
+}
+
 void bind_key_decoder(nb::module_& m) {
     nb::class_<KeyDecoder>(m, "KeyDecoder", "Keys in [0, 1] as a placement with priorities.")
         .def("__init__",
@@ -59,7 +77,11 @@ void bind_key_decoder(nb::module_& m) {
                 KeyDecoder::Solution scratch = decoder.make_solution();
                 return to_pair(decoder.evaluate(keys_of(decoder, keys), scratch));
             },
-            "keys"_a.noconvert(), "Overflow share (0: it fits) and value.");
+            "keys"_a.noconvert(), "Overflow share (0: it fits) and value.")
+        .def("evaluate_all", &evaluate_all, "keys"_a.noconvert(),
+             nb::sig("def evaluate_all(self, keys: NDArray[numpy.float32]) -> tuple[NDArray[numpy.float64], "
+                     "NDArray[numpy.int64]]"),
+             "The same of every row of ``keys``, ``[rows, genes]``: overflow shares and values, each ``[rows]``.");
 }
 
 // A distribution as Python gives it: quantiles [rows, knots], and the row of each gene.

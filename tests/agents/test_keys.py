@@ -49,6 +49,20 @@ def test_keys_are_worth_what_their_placement_is_worth(objective, seed):
         assert encoding.decoder.evaluate(keys) == (outcome.overflow_share, outcome.value)
 
 
+def test_many_chromosomes_are_worth_what_each_is_worth():
+    rng = np.random.default_rng(0)
+    decoder = KeyEncoding(draw_problem(rng, Objective.PEAK_MEMORY)).decoder
+    keys = rng.random((7, decoder.num_genes), np.float32)
+    overflow_share, value = decoder.evaluate_all(keys)
+    assert overflow_share.dtype == np.float64 and value.dtype == np.int64
+    assert list(zip(overflow_share.tolist(), value.tolist(), strict=True)) == [
+        decoder.evaluate(row) for row in keys
+    ]
+    assert [len(part) for part in decoder.evaluate_all(keys[:0])] == [0, 0]
+    with pytest.raises(ValueError, match="keys has the wrong shape"):
+        decoder.evaluate_all(keys[:, 1:].copy())
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_the_keys_of_a_placement_stand_for_it(seed):
     rng = np.random.default_rng(seed)
