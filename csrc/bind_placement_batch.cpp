@@ -6,6 +6,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "exclusive_use.hpp"
 #include "numpy_arrays.hpp"
 #include "placement_batch.hpp"
 
@@ -85,7 +86,14 @@ BoundTables make_tables(nb::dict arrays) {
 struct BoundEstimate {
     nb::object tables;
     PlacementEstimate estimate;
+    std::vector<int32_t> order;  // groups as they were appended: what it pickles as, with the device of each
 
+    void append(int32_t group, int device) {
+        checked(group, device);
+        if (estimate.device()[group] >= 0) throw std::invalid_argument("the group is appended already");
+        estimate.append(group, device);
+        order.push_back(group);
+    }
     int32_t checked(int32_t group, int device) const {
         const PlacementTables& t = estimate.tables();
         if (group < 0 || group >= t.num_groups || device < 0 || device >= t.num_devices)
@@ -96,7 +104,9 @@ struct BoundEstimate {
 
 BoundEstimate make_estimate(nb::object tables) {
     const auto& bound = nb::cast<const BoundTables&>(tables);
-    return {tables, PlacementEstimate(*bound.tables)};
+    BoundEstimate made{tables, PlacementEstimate(*bound.tables), {}};
+    made.order.reserve(bound.tables->num_groups);
+    return made;
 }
 
 nb::list to_list(std::span<const int64_t> values) {
@@ -150,28 +160,30 @@ void bind_estimate(nb::module_& m) {
         .def("__copy__", [](const BoundEstimate& self) { return BoundEstimate(self); })
         .def("__getstate__",
              [](const BoundEstimate& self) {
-                 const auto words = self.estimate.words();
-                 const auto device = self.estimate.device();
-                 return nb::make_tuple(self.tables, to_numpy(std::vector<int64_t>(words.begin(), words.end())),
-                                       to_numpy(std::vector<int8_t>(device.begin(), device.end())));
+                 std::vector<int8_t> device;
+                 for (int32_t group : self.order) device.push_back(self.estimate.device()[group]);
+                 return nb::make_tuple(self.tables, to_numpy(std::vector<int32_t>(self.order)), to_numpy(std::move(device)));
              },
              nb::sig("def __getstate__(self) -> tuple[typing.Any, ...]"))
         .def("__setstate__",
              [](BoundEstimate& self, const nb::tuple& state) {
+                 In1<int32_t> order;
+                 In1<int8_t> device;
+                 if (state.size() != 3 || !nb::isinstance<BoundTables>(state[0]) || !nb::try_cast(state[1], order, false) ||
+                     !nb::try_cast(state[2], device, false) || order.size() != device.size())
+                     throw std::invalid_argument("expected tables, the groups in order, and the device of each");
                  BoundEstimate made = make_estimate(state[0]);
-                 const auto words = nb::cast<In1<int64_t>>(state[1]);
-                 const auto device = nb::cast<In1<int8_t>>(state[2]);
-                 made.estimate.restore({words.data(), words.size()}, {device.data(), device.size()});
+                 for (size_t i = 0; i < order.size(); ++i) made.append(order.data()[i], device.data()[i]);
                  new (&self) BoundEstimate(std::move(made));
              },
              nb::sig("def __setstate__(self, state: tuple[typing.Any, ...], /) -> None"))
-        .def("append",
-             [](BoundEstimate& self, int32_t group, int device) {
-                 self.checked(group, device);
-                 if (self.estimate.device()[group] >= 0) throw std::invalid_argument("the group is appended already");
-                 self.estimate.append(group, device);
+        .def("is_about",
+             [](const BoundEstimate& self, const BoundTables& tables) {
+                 const PlacementArrays &own = self.estimate.tables(), &others = *tables.tables;
+                 return &own == &others || own == others;
              },
-             "group"_a, "device"_a, "Puts a group on a device, after everything that is there already.")
+             "tables"_a, "Whether it is of equal tables.")
+        .def("append", &BoundEstimate::append, "group"_a, "device"_a, "Puts a group on a device, after everything that is there already.")
         .def("preview",
              [](BoundEstimate& self, int32_t group, int device) {
                  const auto [start, moved_bytes, moved_ns] = self.estimate.preview(self.checked(group, device), device);
@@ -226,19 +238,21 @@ void bind_estimate(nb::module_& m) {
              "The observation of that name, after a number of decisions.");
 }
 
-// A batch and the Python objects that keep its tables alive; not for several threads at once.
+// A batch; not for several threads at once, which it refuses.
 class BoundBatch {
    public:
     BoundBatch(const nb::list& graphs, int64_t slots, int64_t padded_groups, bool dense, bool node, int threads)
         : batch_(tables_of(graphs), slots, padded_groups, dense, threads), node_(node) {}
 
     void reset(const In1<int64_t>& slots, const In1<int64_t>& graphs) {
+        const ExclusiveUse::Claim claim(use_);
         expect_shape(graphs, {slots.size()}, "graphs");
         for (size_t i = 0; i < slots.size(); ++i) batch_.reset(slots.data()[i], graphs.data()[i]);
     }
 
     int64_t step(const In1<int64_t>& actions, const std::optional<In1<bool>>& skip, Out1<double> reward, Out1<bool> terminated,
                  Out1<int64_t> illegal_actions, Out2<int8_t> action_mask, const nb::list& observation) {
+        const ExclusiveUse::Claim claim(use_);
         const size_t slots = batch_.slots();
         expect_shape(actions, {slots}, "actions");
         if (skip) expect_shape(*skip, {slots}, "skip");
@@ -252,21 +266,25 @@ class BoundBatch {
     }
 
     void observe(const In1<int64_t>& slots, Out1<int64_t> illegal_actions, Out2<int8_t> action_mask, const nb::list& observation) {
+        const ExclusiveUse::Claim claim(use_);
         const PlacementBatch::Rows rows = rows_of(illegal_actions, action_mask, observation);
         for (size_t i = 0; i < slots.size(); ++i) batch_.observe(slots.data()[i], rows);
     }
 
-    void action_masks(Out2<int8_t> action_mask) const {
+    void action_masks(Out2<int8_t> action_mask) {
+        const ExclusiveUse::Claim claim(use_);
         expect_shape(action_mask, {static_cast<size_t>(batch_.slots()), static_cast<size_t>(batch_.num_devices())}, "action_mask");
         batch_.action_masks(action_mask.data());
     }
 
-    Numpy1<int64_t> decisions(int64_t slot) const {
+    Numpy1<int64_t> decisions(int64_t slot) {
+        const ExclusiveUse::Claim claim(use_);
         const auto decisions = batch_.decisions(slot);
         return to_numpy(std::vector<int64_t>(decisions.begin(), decisions.end()));
     }
 
     void replay(int64_t slot, int64_t graph, const In1<int64_t>& decisions, int64_t illegal_actions) {
+        const ExclusiveUse::Claim claim(use_);
         batch_.replay(slot, graph, {decisions.data(), decisions.size()}, illegal_actions);
     }
 
@@ -279,8 +297,8 @@ class BoundBatch {
 
     template <class T>
     static T* data_of(const nb::list& observation, size_t i, size_t size) {
-        const auto array = nb::cast<nb::ndarray<T, nb::c_contig, nb::device::cpu>>(observation[i]);
-        if (array.size() != size) throw std::invalid_argument("an array of the observation has the wrong shape");
+        nb::ndarray<T, nb::c_contig, nb::device::cpu> array;  // the one that is given: what is written must reach it
+        if (!nb::try_cast(observation[i], array, false) || array.size() != size) throw std::invalid_argument("an array of the observation has the wrong dtype or shape");
         return array.data();
     }
 
@@ -305,6 +323,7 @@ class BoundBatch {
 
     PlacementBatch batch_;
     bool node_;
+    ExclusiveUse use_;
 };
 
 #define ROWS_SIG                                                                                              \

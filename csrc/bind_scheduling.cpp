@@ -201,6 +201,13 @@ void bind_view(nb::module_& m) {
              nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
         .def("start", [](const SchedulingView& self) { return PartialOrder(self.start()); },
              "Of this graph, before anything has run.")
+        .def(
+            "is_about",
+            [](const SchedulingView& self, const PartialOrder& partial) {
+                return partial.layout() == self.start().layout() ||
+                       partial.layout()->arrays() == self.start().layout()->arrays();
+            },
+            "partial"_a, "Whether an order is of equal ops, reads and sizes.")
         .def("potential", &SchedulingView::potential, "partial"_a, "The peak so far / reference.")
         .def("write_slots", &write_slots, "partial"_a, "out"_a,
              "Writes the fields of the slots and the global ones, [slots * 17 + 6] float32.")

@@ -8,6 +8,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "exclusive_use.hpp"
 #include "numpy_arrays.hpp"
 #include "scheduling_batch.hpp"
 
@@ -17,6 +18,24 @@ namespace {
 using namespace nb::literals;
 template <class T>
 using Out3 = nb::ndarray<T, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+
+// A batch; not for several threads at once, which it refuses. (nanobind tells types apart by their names, without the
+// namespace that hides them: no other binding's may have this one.)
+struct BoundSchedulingBatch {
+    SchedulingBatch batch;
+    ExclusiveUse use;
+
+    class Call {
+       public:
+        explicit Call(BoundSchedulingBatch& self) : claim_(self.use), batch_(self.batch) {}
+        SchedulingBatch* operator->() const { return &batch_; }
+        SchedulingBatch& operator*() const { return batch_; }
+
+       private:
+        ExclusiveUse::Claim claim_;
+        SchedulingBatch& batch_;
+    };
+};
 
 std::span<const int64_t> span_of(const In1<int64_t>& array) { return {array.data(), array.size()}; }
 
@@ -49,17 +68,18 @@ SchedulingRows rows_of(const SchedulingBatch& batch, const Out1<int64_t>& illega
     return rows;
 }
 
-int64_t step(SchedulingBatch& self, const In1<int64_t>& actions, const std::optional<In1<bool>>& skip,
+int64_t step(BoundSchedulingBatch& self, const In1<int64_t>& actions, const std::optional<In1<bool>>& skip,
              const Out1<double>& reward, const Out1<bool>& terminated, const Out1<int64_t>& illegal_actions,
              const Out2<int8_t>& action_mask, const nb::list& observation) {
-    const auto size = static_cast<size_t>(self.size());
+    const BoundSchedulingBatch::Call batch(self);
+    const auto size = static_cast<size_t>(batch->size());
     expect_shape(actions, {size}, "actions");
     if (skip) expect_shape(*skip, {size}, "skip");
     expect_shape(reward, {size}, "reward");
     expect_shape(terminated, {size}, "terminated");
-    const SchedulingRows rows = rows_of(self, illegal_actions, action_mask, observation);
+    const SchedulingRows rows = rows_of(*batch, illegal_actions, action_mask, observation);
     nb::gil_scoped_release release;
-    return self.step(span_of(actions), skip ? skip->data() : nullptr, reward.data(), terminated.data(), rows);
+    return batch->step(span_of(actions), skip ? skip->data() : nullptr, reward.data(), terminated.data(), rows);
 }
 
 // For type checkers.
@@ -69,17 +89,18 @@ int64_t step(SchedulingBatch& self, const In1<int64_t>& actions, const std::opti
 }  // namespace
 
 void bind_scheduling_batch_core(nb::module_& m) {
-    nb::class_<SchedulingBatch>(m, "SchedulingBatch", "Many episodes that order ops, stepped in one call.")
+    nb::class_<BoundSchedulingBatch>(m, "SchedulingBatch", "Many episodes that order ops, stepped in one call.")
         .def("__init__",
-             [](SchedulingBatch* self, const std::vector<std::shared_ptr<SchedulingView>>& views, int64_t size,
+             [](BoundSchedulingBatch* self, const std::vector<std::shared_ptr<SchedulingView>>& views, int64_t size,
                 int32_t padded_nodes, bool dense, int threads) {
-                 new (self) SchedulingBatch({views.begin(), views.end()}, size, padded_nodes, dense, threads);
+                 new (self) BoundSchedulingBatch{
+                     SchedulingBatch({views.begin(), views.end()}, size, padded_nodes, dense, threads), {}};
              },
              "views"_a, "size"_a, nb::kw_only(), "padded_nodes"_a, "dense"_a, "threads"_a)
         .def(
             "reset",
-            [](SchedulingBatch& self, const In1<int64_t>& slots, const In1<int64_t>& graphs) {
-                self.reset(span_of(slots), span_of(graphs));
+            [](BoundSchedulingBatch& self, const In1<int64_t>& slots, const In1<int64_t>& graphs) {
+                BoundSchedulingBatch::Call(self)->reset(span_of(slots), span_of(graphs));
             },
             "slots"_a.noconvert(), "graphs"_a.noconvert(),
             "Begins an episode in each of some slots of the batch, about the graph of that index.")
@@ -91,36 +112,44 @@ void bind_scheduling_batch_core(nb::module_& m) {
              "episodes ended.")
         .def(
             "observe",
-            [](const SchedulingBatch& self, const In1<int64_t>& slots, const Out1<int64_t>& illegal_actions,
+            [](BoundSchedulingBatch& self, const In1<int64_t>& slots, const Out1<int64_t>& illegal_actions,
                const Out2<int8_t>& action_mask, const nb::list& observation) {
-                self.observe(span_of(slots), rows_of(self, illegal_actions, action_mask, observation));
+                const BoundSchedulingBatch::Call batch(self);
+                batch->observe(span_of(slots), rows_of(*batch, illegal_actions, action_mask, observation));
             },
             "slots"_a.noconvert(), "illegal_actions"_a.noconvert(), "action_mask"_a.noconvert(), "observation"_a,
             nb::sig("def observe(self, slots: NDArray[numpy.int64], " ROWS_SIG ") -> None"),
             "Writes the rows of some slots of the batch as they are now.")
         .def(
             "action_masks",
-            [](const SchedulingBatch& self, const Out2<int8_t>& action_mask) {
+            [](BoundSchedulingBatch& self, const Out2<int8_t>& action_mask) {
+                const BoundSchedulingBatch::Call batch(self);
                 expect_shape(action_mask,
-                             {static_cast<size_t>(self.size()), static_cast<size_t>(self.num_actions())},
+                             {static_cast<size_t>(batch->size()), static_cast<size_t>(batch->num_actions())},
                              "action_mask");
-                self.write_masks(action_mask.data());
+                batch->write_masks(action_mask.data());
             },
             "action_mask"_a.noconvert(), "Writes which actions are legal.")
         .def(
             "decisions",
-            [](const SchedulingBatch& self, int64_t slot) {
-                const std::vector<int32_t>& order = self.partial(slot).order();
+            [](BoundSchedulingBatch& self, int64_t slot) {
+                const BoundSchedulingBatch::Call batch(self);
+                const std::vector<int32_t>& order = batch->partial(slot).order();
                 return to_numpy(std::vector<int64_t>(order.begin(), order.end()));
             },
             "slot"_a, "Nodes that have run in an episode, in order, [steps] int64.")
         .def(
-            "peak_bytes", [](const SchedulingBatch& self, int64_t slot) { return self.partial(slot).peak_bytes(); },
+            "peak_bytes",
+            [](BoundSchedulingBatch& self, int64_t slot) {
+                return BoundSchedulingBatch::Call(self)->partial(slot).peak_bytes();
+            },
             "slot"_a, "The most memory so far in an episode.")
         .def(
             "replay",
-            [](SchedulingBatch& self, int64_t slot, int64_t graph, const In1<int64_t>& decisions,
-               int64_t illegal_actions) { self.replay(slot, graph, span_of(decisions), illegal_actions); },
+            [](BoundSchedulingBatch& self, int64_t slot, int64_t graph, const In1<int64_t>& decisions,
+               int64_t illegal_actions) {
+                BoundSchedulingBatch::Call(self)->replay(slot, graph, span_of(decisions), illegal_actions);
+            },
             "slot"_a, "graph"_a, "decisions"_a.noconvert(), "illegal_actions"_a,
             "Begins an episode and runs nodes at once; ValueError where one of them is not ready.");
 }

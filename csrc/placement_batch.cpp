@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
 #include <stdexcept>
 #include <string>
 
@@ -13,7 +14,12 @@ PlacementBatch::PlacementBatch(std::vector<Tables> graphs, int64_t slots, int64_
     : graphs_(std::move(graphs)), padded_groups_(padded_groups), dense_(dense), threads_(threads) {
     if (graphs_.empty() || slots < 1 || threads < 1)
         throw std::invalid_argument("a batch has at least one graph, one slot and one thread");
+    // So that the size of any array of rows is an int64.
+    constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+    if (slots > kMost || padded_groups_ > kMost)
+        throw std::invalid_argument("a batch has at most 2^31 - 1 slots, and groups with their padding");
     for (const Tables& graph : graphs_) {
+        if (!graph) throw std::invalid_argument("a graph of a batch is null");
         if (graph->num_devices != num_devices() || graph->num_group_fields != graphs_[0]->num_group_fields)
             throw std::invalid_argument("the graphs of a batch share their number of devices");
         if (graph->num_groups > padded_groups_) throw std::invalid_argument("a graph has more groups than the padding");

@@ -1,7 +1,5 @@
 #include "placement_estimate.hpp"
 
-#include <stdexcept>
-
 namespace opgym {
 
 void PlacementEstimate::reset(const PlacementTables& tables) {
@@ -139,17 +137,6 @@ double PlacementEstimate::potential() const {
             break;
     }
     return static_cast<double>(finish_ns()) / 1e6 / tables_->reference;
-}
-
-void PlacementEstimate::restore(std::span<const int64_t> words, std::span<const int8_t> device) {
-    if (words.size() != words_.size() || device.size() != device_.size())
-        throw std::invalid_argument("a state of other tables");
-    for (int8_t d : device)
-        if (d < -1 || d >= tables_->num_devices) throw std::invalid_argument("a state of other tables");
-    std::ranges::copy(words, words_.begin());
-    std::ranges::copy(device, device_.begin());
-    for (int32_t t = 0; t < tables_->num_tensors; ++t)
-        if (home_of(tensor(t)) >= tables_->num_devices) throw std::invalid_argument("a state of other tables");
 }
 
 }  // namespace opgym

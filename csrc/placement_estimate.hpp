@@ -59,10 +59,8 @@ class PlacementEstimate {
     // The objective of the groups appended so far, in units of the reference.
     double potential() const;
 
-    // Everything that changes, to be given back to an estimate of equal tables.
+    // Everything that changes.
     std::span<const int64_t> words() const { return words_; }
-    // Throws std::invalid_argument if they are not of such tables.
-    void restore(std::span<const int64_t> words, std::span<const int8_t> device);
 
    private:
     // A tensor's words: state (groups yet to read it << 8 | home + 1); bit d: it is or will be on device d; from when it

@@ -51,6 +51,8 @@ PlacementTables::PlacementTables(PlacementArrays arrays) : PlacementArrays(std::
 
 void PlacementTables::check() const {
     require(num_devices >= 1 && num_devices <= kMaxDevices, "a cluster has 1 to 64 devices");
+    require(num_resources >= 0 && num_resources <= 2 * num_devices * num_devices, "there are two resources per link at most");
+    require(num_sources >= 0, "a negative number of sources");
     require(num_groups >= 1, "there is no group");
     const auto groups = static_cast<size_t>(num_groups), devices = static_cast<size_t>(num_devices);
     const auto tensors = static_cast<size_t>(num_tensors);
@@ -84,6 +86,31 @@ void PlacementTables::check() const {
     require(group_fields.size() % groups == 0, "group_fields: wrong length");
     require(reference_ns >= 1 && total_steps >= 1 && block_ns > 0 && reference > 0, "units must be positive");
     require(all_at_least<int32_t>(tensor_readers, 1), "a tensor has no reader");
+    check_tensors();
+    check_bytes();
+}
+
+// An estimate names the home of a tensor once, and counts its readers down.
+void PlacementTables::check_tensors() const {
+    std::vector<int32_t> writers(tensor_bytes.size()), readers(tensor_bytes.size());
+    for (int32_t t : output_tensor) require(++writers[t] == 1, "two groups write one tensor");
+    for (int32_t t : input_tensor) ++readers[t];
+    require(readers == tensor_readers, "tensor_readers does not count the inputs of groups");
+}
+
+// All groups on one device, whatever reads it still to come.
+void PlacementTables::check_bytes() const {
+    require(all_at_least<int64_t>(private_bytes, 0) && all_at_least<int64_t>(inner_peak_bytes, 0) &&
+                all_at_least<int64_t>(source_bytes, 0) && all_at_least<int64_t>(tensor_bytes, 0) &&
+                all_at_least<int64_t>(tensor_held_bytes, 0),
+            "bytes are negative");
+    __int128 total = *std::max_element(inner_peak_bytes.begin(), inner_peak_bytes.end());
+    for (int64_t bytes : private_bytes) total += bytes;
+    std::vector<int64_t> source_size(num_sources);
+    for (size_t i = 0; i < source.size(); ++i) source_size[source[i]] = std::max(source_size[source[i]], source_bytes[i]);
+    for (int64_t bytes : source_size) total += bytes;
+    for (int32_t t = 0; t < num_tensors; ++t) total += std::max(tensor_bytes[t], tensor_held_bytes[t]);
+    require(total <= std::numeric_limits<int64_t>::max(), "all bytes together could pass 2^63 - 1");
 }
 
 // All blocks on their slowest device and every possible transfer over the slowest link, one after the other.

@@ -36,12 +36,14 @@ struct PlacementArrays {
     int64_t reference_ns = 1, total_steps = 1;
     double block_ns = 1, reference = 1;
     PlacementObjective objective = PlacementObjective::step_time;
+
+    bool operator==(const PlacementArrays&) const = default;
 };
 
 // Immutable after construction.
 class PlacementTables : public PlacementArrays {
    public:
-    // Throws std::invalid_argument if the arrays do not fit together, or times could pass 2^63 - 1 ns.
+    // Throws std::invalid_argument if the arrays do not fit together, or times or bytes could pass 2^63 - 1.
     explicit PlacementTables(PlacementArrays arrays);
 
     int32_t num_groups = 0, num_tensors = 0, num_group_fields = 0;
@@ -59,6 +61,8 @@ class PlacementTables : public PlacementArrays {
 
    private:
     void check() const;
+    void check_tensors() const;
+    void check_bytes() const;
     void check_times() const;
     void lay_out();
 };

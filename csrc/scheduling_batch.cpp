@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -14,14 +15,15 @@ namespace opgym {
 SchedulingBatch::SchedulingBatch(std::vector<std::shared_ptr<const SchedulingView>> views, int64_t size,
                                  int32_t padded_nodes, bool dense, int threads)
     : views_(std::move(views)),
-      num_slots_(views_.empty() ? 0 : views_.front()->num_slots()),
+      num_slots_(views_.empty() || !views_.front() ? 0 : views_.front()->num_slots()),
       padded_nodes_(padded_nodes),
       dense_(dense),
       threads_(threads) {
     if (views_.empty()) throw std::invalid_argument("a batch needs a graph");
     if (size < 1 || threads < 1) throw std::invalid_argument("a batch needs an episode and a thread");
+    if (size > std::numeric_limits<int32_t>::max()) throw std::invalid_argument("a batch has at most 2^31 - 1 episodes");
     for (const auto& view : views_)
-        if (view->num_slots() != num_slots_ || view->num_nodes() > padded_nodes_)
+        if (!view || view->num_slots() != num_slots_ || view->num_nodes() > padded_nodes_)
             throw std::invalid_argument("the graphs of a batch do not share one space");
     episodes_.assign(static_cast<size_t>(size), Episode(*views_.front()));
     for (Episode& episode : episodes_) fill_slots(episode);
@@ -78,9 +80,11 @@ void SchedulingBatch::replay(int64_t episode, int64_t graph, std::span<const int
     Episode& replayed = episodes_[episode];
     begin(replayed, view(graph));
     for (size_t i = 0; i < nodes.size(); ++i) {
-        if (!replayed.partial.is_ready(nodes[i]))
+        if (!replayed.partial.is_ready(nodes[i])) {
+            begin(replayed, *replayed.view);  // its slots are those of its partial order, whatever happens
             throw std::invalid_argument("decision " + std::to_string(i) + " is op " + std::to_string(nodes[i]) +
                                         ", which is not ready then");
+        }
         replayed.partial.run(static_cast<int32_t>(nodes[i]));
     }
     fill_slots(replayed);

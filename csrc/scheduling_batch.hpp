@@ -25,7 +25,7 @@ class SchedulingBatch {
  public:
     // One view for each graph that episodes may be about, with equal numbers of slots. padded_nodes: at least the nodes
     // of each. dense: a step is rewarded with what it takes off the potential; if not, with nothing. Throws
-    // std::invalid_argument if that does not hold, or there is no view.
+    // std::invalid_argument if that does not hold, or a view is null, or there is none.
     SchedulingBatch(std::vector<std::shared_ptr<const SchedulingView>> views, int64_t size, int32_t padded_nodes,
                     bool dense, int threads);
 
@@ -45,7 +45,8 @@ class SchedulingBatch {
     void observe(std::span<const int64_t> episodes, const SchedulingRows& rows) const;
     void write_masks(int8_t* action_mask) const;
     const PartialOrder& partial(int64_t episode) const { return at(episode).partial; }
-    // Begins an episode and runs nodes at once; throws std::invalid_argument where one is not ready.
+    // Begins an episode and runs nodes at once; throws std::invalid_argument where one is not ready, and then the episode
+    // has just begun.
     void replay(int64_t episode, int64_t graph, std::span<const int64_t> nodes, int64_t illegal_actions);
 
  private:

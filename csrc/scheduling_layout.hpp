@@ -17,6 +17,8 @@ struct SchedulingArrays {
     std::vector<int64_t> unread_bytes;      // of its outputs, what is freed when it ends
     // Size of the held tensors that a node may write its only output over, once it is the last that reads one; -1: none.
     std::vector<int64_t> takeover_bytes;
+
+    bool operator==(const SchedulingArrays&) const = default;
 };
 
 // What a node is.
@@ -42,7 +44,8 @@ struct TensorRecord {
 
 class SchedulingLayout {
    public:
-    // Throws std::invalid_argument if lengths or indices do not fit together.
+    // Throws std::invalid_argument if lengths or indices do not fit together, nodes read from one another in a cycle, or
+    // bytes are negative, free more than is allocated or could pass 2^63 - 1 in a sum.
     explicit SchedulingLayout(SchedulingArrays arrays);
 
     const SchedulingArrays& arrays() const { return arrays_; }
@@ -68,6 +71,8 @@ class SchedulingLayout {
                                         int32_t node) {
         return {items.data() + ptr[node], items.data() + ptr[node + 1]};
     }
+
+    void check_order() const;
 
     SchedulingArrays arrays_;
     std::vector<NodeRecord> nodes_;

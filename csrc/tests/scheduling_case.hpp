@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -239,6 +240,27 @@ inline std::string wrong_with_scheduling_batches(uint64_t seed) {
         twin.replay(i, graph[i], std::vector<int64_t>(order.begin(), order.end()), expected_illegal[i]);
         if (twin.partial(i).used_bytes() != batch.partial(i).used_bytes()) return "a replay";
     }
+    // One that fails half-way leaves what has just begun, which can be played.
+    for (int64_t i = 0; i < size; ++i) {
+        const std::vector<int32_t>& order = batch.partial(i).order();
+        std::vector<int64_t> nodes(order.begin(), order.end());
+        nodes.back() = dice.one_in(2) ? nodes.front() : padded;
+        if (nodes.size() == 1) nodes.back() = padded;
+        bool refused = false;
+        try {
+            twin.replay(i, graph[i], nodes, 0);
+        } catch (const std::invalid_argument&) {
+            refused = true;
+        }
+        if (!refused || twin.partial(i).num_done() != 0) return "a replay that fails";
+    }
+    for (int32_t turn = 0; turn < padded; ++turn) {
+        for (int64_t i = 0; i < size; ++i) skip[i] = twin.partial(i).over();
+        std::fill(actions.begin(), actions.end(), actions_of_one - 1);
+        twin.step(actions, skip.get(), reward.data(), terminated.get(), rows);
+    }
+    for (int64_t i = 0; i < size; ++i)
+        if (!twin.partial(i).over()) return "playing after a replay that fails";
     return "";
 }
 

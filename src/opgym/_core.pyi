@@ -244,6 +244,11 @@ class KeyDecoder:
     def evaluate(self, keys: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[float, int]:
         """Overflow share (0: it fits) and value."""
 
+    def evaluate_all(self, keys: NDArray[numpy.float32]) -> tuple[NDArray[numpy.float64], NDArray[numpy.int64]]:
+        """
+        The same of every row of ``keys``, ``[rows, genes]``: overflow shares and values, each ``[rows]``.
+        """
+
 def draw_keys(distribution: tuple[Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], float], chromosomes: int, seed: int) -> Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C')]:
     """Keys drawn as BRKGA draws its mutants, [chromosomes * genes]."""
 
@@ -356,6 +361,9 @@ class PlacementEstimate:
     def __getstate__(self) -> tuple[Any, ...]: ...
 
     def __setstate__(self, state: tuple[Any, ...], /) -> None: ...
+
+    def is_about(self, tables: PlacementTables) -> bool:
+        """Whether it is of equal tables."""
 
     def append(self, group: int, device: int) -> None:
         """Puts a group on a device, after everything that is there already."""
@@ -524,6 +532,9 @@ class SchedulingView:
 
     def start(self) -> PartialOrder:
         """Of this graph, before anything has run."""
+
+    def is_about(self, partial: PartialOrder) -> bool:
+        """Whether an order is of equal ops, reads and sizes."""
 
     def potential(self, partial: PartialOrder) -> float:
         """The peak so far / reference."""
