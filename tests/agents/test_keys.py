@@ -54,7 +54,7 @@ def test_many_chromosomes_are_worth_what_each_is_worth():
     decoder = KeyEncoding(draw_problem(rng, Objective.PEAK_MEMORY)).decoder
     keys = rng.random((7, decoder.num_genes), np.float32)
     overflow_share, value = decoder.evaluate_all(keys)
-    assert overflow_share.dtype == np.float64 and value.dtype == np.int64
+    assert (overflow_share.dtype, value.dtype) == (np.float64, np.int64)
     assert list(zip(overflow_share.tolist(), value.tolist(), strict=True)) == [
         decoder.evaluate(row) for row in keys
     ]
