@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import gymnasium
@@ -14,11 +16,19 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from ..errors import InvalidSolutionError
-from .arguments import one_of, positive_integer
+from ..errors import InvalidProblemError, InvalidSolutionError
+from .arguments import one_of
 from .batch_core import BatchCore, Bool, Int64
-from .generators import GENERATOR_WORDS, generator_of, words_of
-from .vector_arguments import DRAWS, read_actions, read_autoreset_mode, read_reset_mask, read_seeds
+from .generators import generator_of, words_of
+from .vector_arguments import (
+    DRAWS,
+    read_actions,
+    read_autoreset_mode,
+    read_num_envs,
+    read_reset_mask,
+    read_seeds,
+)
+from .vector_state import read_state
 
 _INT64 = np.dtype(np.int64)
 
@@ -49,7 +59,7 @@ class NativeVectorEnv(VectorEnv[Any, Any, Any]):
         static: What never changes in an episode, for each graph, ``[graphs, ...]`` by key; not writable.
 
     Raises:
-        InvalidProblemError: Less than one slot.
+        InvalidProblemError: Less than one slot, or too many.
         UnknownIdError: An unknown way of drawing, or mode.
     """
 
@@ -70,7 +80,7 @@ class NativeVectorEnv(VectorEnv[Any, Any, Any]):
         draw: str = "slot",
     ) -> None:
         super().__init__()
-        self.num_envs = positive_integer("num_envs", num_envs, "the number of slots")
+        self.num_envs = read_num_envs(num_envs)
         self.draw = one_of("draw", draw, DRAWS)
         self.autoreset_mode = read_autoreset_mode(autoreset_mode)
         self.metadata = {"render_modes": [], "autoreset_mode": self.autoreset_mode}
@@ -194,6 +204,7 @@ class NativeVectorEnv(VectorEnv[Any, Any, Any]):
         ``illegal_actions``  [slots]             int64    of each episode
         ``over``             [slots]             bool     whether the next step begins a new episode
         ``generators``       [slots, 6]          uint64   state of each slot's generator
+        ``fingerprint``      [32]                uint8    of what is decided about: graphs, clusters, costs, groups
         ===================  ==================  =======  ==============================================
         """
         if not self._started:
@@ -208,6 +219,7 @@ class NativeVectorEnv(VectorEnv[Any, Any, Any]):
             "illegal_actions": illegal_actions,
             "over": self._over.copy(),
             "generators": np.array([words_of(generator) for generator in self.np_random], np.uint64),
+            "fingerprint": self._fingerprint.copy(),
         }
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> tuple[Any, dict[str, Any]]:
@@ -222,7 +234,8 @@ class NativeVectorEnv(VectorEnv[Any, Any, Any]):
         Raises:
             InvalidSolutionError: The state is of environments that decide about something else.
         """
-        given = self._read_state(state)
+        given = read_state(state, self._fingerprint, self._episode_steps, self.num_envs)
+        generators = [generator_of(words) for words in given["generators"]]
         self._started = False  # until all of it is there
         for slot in range(self.num_envs):
             begin, end = given["decision_ptr"][slot : slot + 2].tolist()
@@ -236,7 +249,7 @@ class NativeVectorEnv(VectorEnv[Any, Any, Any]):
             except ValueError as error:
                 raise InvalidSolutionError(f"the state does not fit these environments: {error}") from None
         self.graph, self._over = given["graph"], given["over"]
-        self._generators = [generator_of(words) for words in given["generators"]]
+        self._generators = list(generators)
         self._seeds = [-1] * self.num_envs  # Gymnasium's sign for: not known
         over = np.flatnonzero(self._over).tolist()
         self._ends = {slot: info for slot, (_, info) in zip(over, self._judge(over), strict=True)}
@@ -259,7 +272,26 @@ class NativeVectorEnv(VectorEnv[Any, Any, Any]):
         """What each slot's generator was seeded with; -1: not known."""
         return tuple(self._seeds) if self.np_random else ()
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Refuses copies and pickles, which would share, or lack, the episodes in the core."""
+        raise InvalidProblemError(
+            f"a {type(self).__name__} is neither copied nor pickled: its episodes are in the core; make another one "
+            "with the same arguments, and restore() there what state() gives here"
+        )
+
+    @cached_property
+    def _fingerprint(self) -> NDArray[np.uint8]:
+        digest = hashlib.sha256(type(self).__name__.encode())
+        for part in self._decided_about():
+            digest.update(len(part).to_bytes(8, "little"))
+            digest.update(part)
+        return np.frombuffer(digest.digest(), np.uint8)
+
     # --- for subclasses
+
+    @abstractmethod
+    def _decided_about(self) -> Iterable[bytes]:
+        """What tells the graphs and what is decided about them from any others, graph by graph."""
 
     @abstractmethod
     def _judge(self, slots: list[int]) -> list[tuple[float, dict[str, Any]]]:
@@ -312,48 +344,6 @@ class NativeVectorEnv(VectorEnv[Any, Any, Any]):
             self._add_info(infos, final, slot)
         self._begin(slots)
         self._core.observe(slots, illegal_actions, mask, arrays)
-
-    def _read_state(self, state: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """Copies of the arrays of a state, which fit together and to these environments."""
-        slots = self.num_envs
-        if "graph" in state and np.shape(state["graph"]) != (slots,):
-            raise InvalidSolutionError(
-                f"the state has {np.size(state['graph'])} slots; these environments have {slots}, in one row"
-            )
-        layout: dict[str, tuple[tuple[int, ...], Any]] = {
-            "graph": ((slots,), np.int64),
-            "decisions": ((np.size(state["decisions"]) if "decisions" in state else 0,), np.int64),
-            "decision_ptr": ((slots + 1,), np.int64),
-            "illegal_actions": ((slots,), np.int64),
-            "over": ((slots,), np.bool_),
-            "generators": ((slots, GENERATOR_WORDS), np.uint64),
-        }
-        given = {}
-        for key, (shape, dtype) in layout.items():
-            if key not in state or np.shape(state[key]) != shape or np.asarray(state[key]).dtype != dtype:
-                found = (
-                    f"{np.asarray(state[key]).dtype} {np.shape(state[key])}" if key in state else "missing"
-                )
-                raise InvalidSolutionError(
-                    f"{key!r} of the state is {found}; these {slots} environments need {np.dtype(dtype)} {shape}"
-                )
-            given[key] = np.array(state[key], order="C")
-        graphs, taken = len(self._episode_steps), np.diff(given["decision_ptr"])
-        if (given["graph"] < 0).any() or (given["graph"] >= graphs).any():
-            raise InvalidSolutionError(
-                f"the state is about graphs {given['graph'].tolist()}; these environments have 0 to {graphs - 1}"
-            )
-        steps = self._episode_steps[given["graph"]]
-        if (
-            given["decision_ptr"][0] != 0
-            or given["decision_ptr"][-1] != given["decisions"].size
-            or ((taken < 0) | (taken > steps) | (given["over"] != (taken == steps))).any()
-        ):
-            raise InvalidSolutionError(
-                f"the state has {taken.tolist()} decisions of episodes; those of these environments have "
-                f"{steps.tolist()}"
-            )
-        return given
 
     def _rows(self) -> tuple[Int64, NDArray[np.int8], list[NDArray[Any]]]:
         """Arrays for the rows of all slots: illegal actions, mask, observation."""

@@ -11,7 +11,10 @@ from numpy.typing import NDArray
 
 from ..errors import InvalidProblemError, InvalidSolutionError
 from .actions import read_choice
-from .arguments import one_of
+from .arguments import one_of, positive_integer, shortened
+
+#: Slots of a batch, and threads that step them: more do not pay on any machine, and would take all of its memory.
+MOST_ENVS, MOST_THREADS = 2**16, 1024
 
 DRAWS = ("slot", "episode")
 AUTORESET_MODES = tuple(mode.value for mode in AutoresetMode)
@@ -26,6 +29,24 @@ def read_autoreset_mode(given: str | AutoresetMode) -> AutoresetMode:
     if isinstance(given, AutoresetMode):
         return given
     return AutoresetMode(one_of("autoreset mode", given, AUTORESET_MODES))
+
+
+def read_num_envs(given: object) -> int:
+    """The number of slots.
+
+    Raises:
+        InvalidProblemError: It is no positive integer, or too many.
+    """
+    return positive_integer("num_envs", given, "the number of slots", MOST_ENVS)
+
+
+def read_threads(given: object) -> int:
+    """How many threads step.
+
+    Raises:
+        InvalidProblemError: It is no positive integer, or too many.
+    """
+    return positive_integer("threads", given, "how many step", MOST_THREADS)
 
 
 def refuse_what_is_not_native(name: str, given: str | None, *only_single: str | None) -> None:
@@ -76,15 +97,25 @@ def read_seeds(seed: int | Sequence[int | None] | None, count: int) -> list[int 
     """The seed of each slot as Gymnasium gives it; ``None``: the slot's generator goes on.
 
     Raises:
-        InvalidSolutionError: Another number of them.
+        InvalidSolutionError: Another number of them, or something that is no seed.
     """
     if seed is None:
         return [None] * count
     if isinstance(seed, (int, np.integer)):
-        return [int(seed) + slot for slot in range(count)]
+        return [_seed(int(seed) + slot) for slot in range(count)]
+    if not isinstance(seed, (list, tuple)) and not (isinstance(seed, np.ndarray) and seed.ndim == 1):
+        raise InvalidSolutionError(
+            f"seed={shortened(seed)}; expected an integer, or one for each of {count} slots"
+        )
     if len(seed) != count:
         raise InvalidSolutionError(f"{len(seed)} seeds given; expected one for each of {count} slots")
-    return [None if one is None else int(one) for one in seed]
+    return [None if one is None else _seed(one) for one in seed]
+
+
+def _seed(given: object) -> int:
+    if not isinstance(given, (int, np.integer)) or given < 0:
+        raise InvalidSolutionError(f"seed {shortened(given)}; expected an integer of at least 0")
+    return int(given)
 
 
 def read_reset_mask(options: dict[str, Any] | None, count: int) -> NDArray[np.bool_]:

@@ -13,13 +13,24 @@ from ...errors import InvalidProblemError, InvalidSolutionError
 from ...graphs import Cluster, CostModel, Graph
 from ...problems import Objective, Placement, PlacementProblem, program_order
 from ...problems.grouping import assign
-from ..arguments import one_of, positive_integer, refuse_needless_padding, refuse_parts_of_a_problem
+from ..arguments import (
+    GRAPHS,
+    of_type,
+    one_of,
+    positive_integer,
+    read_padding,
+    refuse_parts_of_a_problem,
+    shortened,
+)
 from .blocks import Blocks
 
 DEFAULT_GRAPH = "example/rnn-train"
 DEFAULT_CLUSTER = "2xP100"
 #: Up to this many ops a step is about one op; past it, about one of at most this many groups.
 MOST_SINGLE_OPS, DEFAULT_GROUPS = 2_000, "metis:256"
+
+#: Decisions of an episode of refine.
+MOST_STEPS = 2**31 - 1
 
 MODES = ("sequential", "one_shot", "refine")
 OBSERVATIONS = ("node", "dict", "graph")
@@ -38,9 +49,16 @@ def read_problem(
     """The problem to play: given as it is, or posed from its parts and defaults.
 
     Raises:
-        InvalidProblemError: A problem and a part of one are given.
+        InvalidProblemError: A problem and a part of one are given, or something that is none.
         UnknownIdError: An unknown graph, device profile or objective.
     """
+    of_type("problem", problem, (PlacementProblem,), "a PlacementProblem")
+    of_type("graph", graph, GRAPHS, "a Graph, an id of opgym.datasets, or the path of a model")
+    of_type("cluster", cluster, (Cluster, str), "a Cluster, or its text such as '2xP100'")
+    if costs is not None and not callable(getattr(costs, "cost_ns", None)):
+        raise InvalidProblemError(
+            f"costs={shortened(costs)}; expected a cost model, which has a method cost_ns"
+        )
     if problem is not None:
         refuse_parts_of_a_problem(
             {"graph": graph, "cluster": cluster, "objective": objective, "costs": costs}
@@ -75,8 +93,10 @@ def read_priority(problem: PlacementProblem, order: str) -> NDArray[np.float64] 
     return None if one_of("order", order, ORDERS) == "critical_path" else program_order(problem.graph)
 
 
-def read_observation(mode: str, observation: str | None, pad_to: tuple[int, int] | None) -> str:
-    """The kind of observation, checked against the mode.
+def read_observation(
+    mode: str, observation: str | None, pad_to: tuple[int, int] | None
+) -> tuple[str, tuple[int, int] | None]:
+    """The kind of observation, checked against the mode, and what it is padded to.
 
     Raises:
         UnknownIdError: An unknown kind.
@@ -87,8 +107,7 @@ def read_observation(mode: str, observation: str | None, pad_to: tuple[int, int]
         raise InvalidProblemError(
             "observation='node' is about one group and mode='one_shot' decides on all; use 'dict' or 'graph'"
         )
-    refuse_needless_padding(pad_to, chosen)
-    return chosen
+    return chosen, read_padding(pad_to, chosen)
 
 
 def read_steps(mode: str, steps: int | None, initial: object, num_groups: int) -> int:
@@ -104,7 +123,7 @@ def read_steps(mode: str, steps: int | None, initial: object, num_groups: int) -
         return num_groups if mode == "sequential" else 1
     if steps is None:
         return num_groups
-    return positive_integer("steps", steps, "the decisions of an episode")
+    return positive_integer("steps", steps, "the decisions of an episode", MOST_STEPS)
 
 
 def read_initial(

@@ -15,7 +15,7 @@ from ...graphs import Cluster, CostModel, Graph
 from ...outcome import Outcome
 from ...problems import Objective, Placement, PlacementProblem
 from ..actions import read_choice, read_choices
-from ..arguments import one_of
+from ..arguments import one_of, shortened
 from ..environment import ProblemEnv
 from ..observers import Observer, warn_of_large_rollouts
 from ..rewards import Reward, dense_reward, terminal_reward
@@ -254,7 +254,7 @@ class GraphPlacementEnv(ProblemEnv[PlacementState]):
     ) -> None:
         self.problem = read_problem(problem, graph, cluster, objective, costs)
         self.mode = one_of("mode", mode, MODES)
-        kind = read_observation(mode, observation, pad_to)
+        kind, pad_to = read_observation(mode, observation, pad_to)
         self.render_mode = None if render_mode is None else one_of(
             "render mode", render_mode, tuple(self.metadata["render_modes"])
         )  # fmt: skip
@@ -289,6 +289,7 @@ class GraphPlacementEnv(ProblemEnv[PlacementState]):
         """Starts an episode; see the class for what it starts from. There are no options."""
         super().reset(seed=seed)
         state = PlacementState(
+            mode=self.mode,
             device=np.full(self.num_groups, -1, np.int8),
             step=0,
             group=-1 if self.mode == "one_shot" else 0,
@@ -420,10 +421,21 @@ class GraphPlacementEnv(ProblemEnv[PlacementState]):
         return viewer.Picture(self.problem, self._blocks, state, self._total_steps, self._solution(state))
 
     def _refuse_foreign(self, state: PlacementState) -> None:
+        if not isinstance(state, PlacementState):
+            raise InvalidSolutionError(f"the state is {shortened(state)}; expected what fork() gives")
         if (len(state.device), state.estimate.num_devices) != (self.num_groups, len(self.problem.cluster)):
             raise InvalidSolutionError(
                 f"the state is about {len(state.device)} groups on {state.estimate.num_devices} devices; "
                 f"this environment has {self.num_groups} on {len(self.problem.cluster)}"
+            )
+        if state.mode != self.mode:
+            raise InvalidSolutionError(
+                f"the state is of mode {state.mode!r}; that of this environment is {self.mode!r}"
+            )
+        if not state.estimate.is_about(self._tables.core):
+            raise InvalidSolutionError(
+                f"the state is about other groups, costs or devices than those of this environment, graph "
+                f"{self.problem.graph.name!r} on {self.problem.cluster.name!r}"
             )
 
     # --- arguments that need more than a look

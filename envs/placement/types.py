@@ -16,6 +16,7 @@ class PlacementState:
     """Everything that changes during an episode; ``fork()`` hands out copies of it.
 
     Attributes:
+        mode: Of the game.
         device: Device of each group, ``[groups] int8``; -1: not decided yet.
         step: Decisions taken.
         group: Group that the next action decides; -1: none (``one_shot``, or the episode is over).
@@ -27,6 +28,7 @@ class PlacementState:
         over: Whether the episode has ended.
     """
 
+    mode: str
     device: NDArray[np.int8]
     step: int
     group: int

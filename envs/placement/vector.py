@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,11 @@ from ..._core import PlacementBatch
 from ...errors import InvalidProblemError
 from ...graphs import Cluster, CostModel, Graph
 from ...problems import Objective, Placement, PlacementProblem
-from ..arguments import one_of, positive_integer
+from ..arguments import one_of
 from ..observers import dict_nbytes, warn_of_large_rollouts
 from ..padding import stacked
 from ..vector import NativeVectorEnv
-from ..vector_arguments import each, refuse_what_is_not_native
+from ..vector_arguments import each, read_num_envs, read_threads, refuse_what_is_not_native
 from .arguments import MODES, REWARDS, read_groups, read_observation, read_priority, read_problem
 from .ending import final_info, judge_legal
 from .observation import changing_spaces, node_space, padded_graph
@@ -84,7 +84,7 @@ class GraphPlacementVectorEnv(NativeVectorEnv):
         render_mode: str | None = None,
     ) -> None:
         refuse_what_is_not_native("mode", one_of("mode", mode, MODES), "one_shot", "refine")
-        kind = read_observation(mode, observation, pad_to)
+        kind, pad_to = read_observation(mode, observation, pad_to)
         refuse_what_is_not_native("observation", kind, "graph")
         refuse_what_is_not_native("render_mode", render_mode, render_mode)
         dense = one_of("reward", reward or "terminal", REWARDS) == "dense"
@@ -115,10 +115,10 @@ class GraphPlacementVectorEnv(NativeVectorEnv):
             warn_of_large_rollouts(
                 kind, dict_nbytes(space), "coarser groups such as groups='metis:64', or observation='node'"
             )
-        self._threads = positive_integer("threads", threads, "how many step")
+        self._threads = read_threads(threads)
         self._batch = PlacementBatch(
             [tables.core for tables in self._tables],
-            positive_integer("num_envs", num_envs, "the number of slots"),
+            read_num_envs(num_envs),
             most_nodes,
             dense,
             kind == "node",
@@ -135,6 +135,16 @@ class GraphPlacementVectorEnv(NativeVectorEnv):
             autoreset_mode=autoreset_mode,
             draw=draw,
         )
+
+    def _decided_about(self) -> Iterable[bytes]:
+        for tables in self._tables:
+            problem = tables.problem
+            yield problem.graph.fingerprint.encode()
+            yield problem.cost_ns.tobytes()
+            yield tables.blocks.group_of_op.tobytes()
+            for name, part in sorted(tables.core.__getstate__().items()):
+                yield name.encode()
+                yield part.tobytes() if isinstance(part, np.ndarray) else repr(part).encode()
 
     def _judge(self, slots: list[int]) -> list[tuple[float, dict[str, Any]]]:
         ends: dict[int, tuple[float, dict[str, Any]]] = {}

@@ -8,10 +8,11 @@ from ... import datasets
 from ...errors import InvalidProblemError
 from ...graphs import Graph
 from ...problems import SchedulingProblem
-from ..arguments import one_of, positive_integer, refuse_needless_padding, refuse_parts_of_a_problem
+from ..arguments import GRAPHS, of_type, one_of, positive_integer, read_padding, refuse_parts_of_a_problem
 
 DEFAULT_GRAPH = "synthetic/ws?n=100&seed=0"
-DEFAULT_SLOTS = 16
+#: A choice among more ops than the latter is one of ``action="op"``.
+DEFAULT_SLOTS, MOST_SLOTS = 16, 4096
 
 ACTIONS = ("slot", "op")
 OBSERVATIONS = ("node", "dict", "graph")
@@ -22,9 +23,11 @@ def read_problem(problem: SchedulingProblem | None, graph: Graph | str | Path | 
     """The problem to play: given as it is, or posed for a graph.
 
     Raises:
-        InvalidProblemError: A problem and a graph are given, or a graph of variables alone.
+        InvalidProblemError: A problem and a graph are given, or a graph of variables alone, or something that is none.
         UnknownIdError: An unknown graph.
     """
+    of_type("problem", problem, (SchedulingProblem,), "a SchedulingProblem")
+    of_type("graph", graph, GRAPHS, "a Graph, an id of opgym.datasets, or the path of a model")
     if problem is not None:
         refuse_parts_of_a_problem({"graph": graph})
         return problem
@@ -35,7 +38,7 @@ def read_slots(action: str, slots: int | None) -> int:
     """Number of slots; 0 where actions are ops.
 
     Raises:
-        InvalidProblemError: ``slots`` for actions that are ops, or no positive integer.
+        InvalidProblemError: ``slots`` for actions that are ops, no positive integer, or too many.
     """
     if action == "op":
         if slots is not None:
@@ -43,11 +46,13 @@ def read_slots(action: str, slots: int | None) -> int:
         return 0
     if slots is None:
         return DEFAULT_SLOTS
-    return positive_integer("slots", slots, "the ops to choose from")
+    return positive_integer("slots", slots, "the ops to choose from", MOST_SLOTS)
 
 
-def read_observation(action: str, observation: str | None, pad_to: tuple[int, int] | None) -> str:
-    """The kind of observation, checked against the kind of action.
+def read_observation(
+    action: str, observation: str | None, pad_to: tuple[int, int] | None
+) -> tuple[str, tuple[int, int] | None]:
+    """The kind of observation, checked against the kind of action, and what it is padded to.
 
     Raises:
         UnknownIdError: An unknown kind.
@@ -58,5 +63,4 @@ def read_observation(action: str, observation: str | None, pad_to: tuple[int, in
         raise InvalidProblemError(
             "observation='node' is about slots and action='op' chooses among all ops; use 'dict' or 'graph'"
         )
-    refuse_needless_padding(pad_to, chosen)
-    return chosen
+    return chosen, read_padding(pad_to, chosen)

@@ -15,7 +15,7 @@ from ...graphs import Graph
 from ...outcome import Outcome
 from ...problems import Order, SchedulingProblem
 from ..actions import read_choice
-from ..arguments import one_of
+from ..arguments import one_of, shortened
 from ..environment import ProblemEnv
 from ..observers import Observer, warn_of_large_rollouts
 from ..rewards import dense_reward, terminal_reward
@@ -239,7 +239,7 @@ class OpSchedulingEnv(ProblemEnv[SchedulingState]):
         self.problem = read_problem(problem, graph)
         self.action = one_of("action", action, ACTIONS)
         self.num_slots = read_slots(action, slots)
-        kind = read_observation(action, observation, pad_to)
+        kind, pad_to = read_observation(action, observation, pad_to)
         self._reward = dense_reward if one_of("reward", reward, REWARDS) == "dense" else terminal_reward
         self.render_mode = None if render_mode is None else one_of(
             "render mode", render_mode, tuple(self.metadata["render_modes"])
@@ -354,12 +354,19 @@ class OpSchedulingEnv(ProblemEnv[SchedulingState]):
         return partial.used_bytes
 
     def _refuse_foreign(self, state: SchedulingState) -> None:
+        if not isinstance(state, SchedulingState):
+            raise InvalidSolutionError(f"the state is {shortened(state)}; expected what fork() gives")
         partial = state.partial
         nodes, slots = partial.num_nodes, len(state.slots)
         if nodes != self.num_ops or slots != min(partial.num_ready, self.num_slots):
             raise InvalidSolutionError(
                 f"the state is about {nodes} ops to order, {slots} of them in slots; this environment has "
                 f"{self.num_ops} ops and {self.num_slots} slots"
+            )
+        if not self._view.is_about(partial) or state.slots != partial.best(self.num_slots):
+            raise InvalidSolutionError(
+                "the state is about other ops, tensors between them or slots than those of this environment, "
+                f"graph {self.problem.graph.name!r}"
             )
 
 

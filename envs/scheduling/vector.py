@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,11 @@ from gymnasium.vector import AutoresetMode
 from ..._core import SchedulingBatch
 from ...graphs import Graph
 from ...problems import Order, SchedulingProblem
-from ..arguments import one_of, positive_integer
+from ..arguments import one_of
 from ..observers import dict_nbytes, warn_of_large_rollouts
 from ..padding import PaddedGraph, stacked
 from ..vector import NativeVectorEnv
-from ..vector_arguments import each, refuse_what_is_not_native
+from ..vector_arguments import each, read_num_envs, read_threads, refuse_what_is_not_native
 from .arguments import ACTIONS, REWARDS, read_observation, read_problem, read_slots
 from .ending import final_info, return_of
 from .observation import Tables, changing_spaces, node_space, padded_graph
@@ -78,7 +78,7 @@ class OpSchedulingVectorEnv(NativeVectorEnv):
         problems = _read_problems(problem, graph)
         self.action = one_of("action", action, ACTIONS)
         self.num_slots = read_slots(action, slots)
-        kind = read_observation(action, observation, pad_to)
+        kind, pad_to = read_observation(action, observation, pad_to)
         refuse_what_is_not_native("observation", kind, "graph")
         refuse_what_is_not_native("render_mode", render_mode, render_mode)
         dense = one_of("reward", reward, REWARDS) == "dense"
@@ -101,10 +101,10 @@ class OpSchedulingVectorEnv(NativeVectorEnv):
             warn_of_large_rollouts(kind, dict_nbytes(space), "or action='slot' with observation='node'")
         core = SchedulingBatch(
             [tables.view for tables in self._tables],
-            positive_integer("num_envs", num_envs, "the number of slots"),
+            read_num_envs(num_envs),
             padded_nodes=most_nodes,
             dense=dense,
-            threads=positive_integer("threads", threads, "how many step"),
+            threads=read_threads(threads),
         )
         super().__init__(
             num_envs,
@@ -118,6 +118,9 @@ class OpSchedulingVectorEnv(NativeVectorEnv):
             draw=draw,
         )
         self._batch = core
+
+    def _decided_about(self) -> Iterable[bytes]:
+        return (tables.problem.graph.fingerprint.encode() for tables in self._tables)
 
     def _judge(self, slots: list[int]) -> list[tuple[float, dict[str, Any]]]:
         return [self._judge_one(slot) for slot in slots]

@@ -79,6 +79,31 @@ def test_state_of_another_problem_is_refused() -> None:
         other.restore(env.fork())
 
 
+@pytest.mark.parametrize("mode", ["sequential", "one_shot", "refine"])
+def test_state_at_the_start_is_of_its_own_problem_and_mode_alone(mode: str) -> None:
+    """Before anything is decided, when sizes alone tell nothing apart."""
+    graph = random_graph(0)
+    env = GraphPlacementEnv(graph, mode=mode)
+    env.reset()
+    state = env.fork()
+    others = [{"cluster": "2xV100"}, {"objective": "peak_memory"}]
+    for options in others:
+        with pytest.raises(InvalidSolutionError, match="about other groups, costs or devices"):
+            GraphPlacementEnv(graph, mode=mode, **options).restore(state)
+    for other in {"sequential", "one_shot", "refine"} - {mode}:
+        with pytest.raises(
+            InvalidSolutionError, match=f"of mode '{mode}'; that of this environment is '{other}'"
+        ):
+            GraphPlacementEnv(graph, mode=other).restore(state)
+    GraphPlacementEnv(random_graph(0), mode=mode).restore(pickle.loads(pickle.dumps(state)))
+
+
+@pytest.mark.parametrize("state", [None, 3, {"device": []}])
+def test_what_is_no_state(state: object) -> None:
+    with pytest.raises(InvalidSolutionError, match=r"the state is .*; expected what fork\(\) gives"):
+        GraphPlacementEnv(random_graph(0)).restore(state)  # type: ignore[arg-type]
+
+
 def test_copies_are_independent() -> None:
     env = GraphPlacementEnv(random_graph(0))
     env.reset(seed=0)

@@ -10,6 +10,7 @@ from gymnasium.utils.env_checker import data_equivalence
 
 from opgym.envs import OpSchedulingEnv
 from opgym.errors import InvalidSolutionError
+from opgym.graphs import Graph, GraphBuilder
 from opgym.problems import Order
 
 from .instances import random_graph
@@ -122,6 +123,31 @@ def test_states_of_others_are_refused() -> None:
     ):
         with pytest.raises(InvalidSolutionError, match=r"about 3\d ops to order, \d of them in slots; this"):
             other.restore(env.fork())
+
+
+def test_state_at_the_start_is_of_its_own_graph_alone() -> None:
+    """Before anything has run, when the numbers of ops and slots alone tell nothing apart."""
+
+    def graph(bytes: int) -> Graph:
+        b = GraphBuilder("test", "pair")
+        x = b.tensor(bytes=bytes)
+        b.op("Op", outputs=[x])
+        b.op("Op", inputs=[x], outputs=[b.tensor(bytes=1)])
+        return b.build()
+
+    for options in ({}, {"action": "op"}):
+        env = OpSchedulingEnv(graph(5), **options)
+        env.reset()
+        state = env.fork()
+        with pytest.raises(InvalidSolutionError, match="about other ops, tensors between them or slots"):
+            OpSchedulingEnv(graph(6), **options).restore(state)
+        OpSchedulingEnv(graph(5), **options).restore(pickle.loads(pickle.dumps(state)))
+
+
+@pytest.mark.parametrize("state", [None, 3, {"slots": []}])
+def test_what_is_no_state(state: object) -> None:
+    with pytest.raises(InvalidSolutionError, match=r"the state is .*; expected what fork\(\) gives"):
+        OpSchedulingEnv(random_graph(0)).restore(state)  # type: ignore[arg-type]
 
 
 def test_fork_is_far_cheaper_than_replaying() -> None:

@@ -95,7 +95,12 @@ def test_unknown_names_suggest_the_nearest(options: dict[str, Any], message: str
         ({"slots": 0}, "slots=0; expected a positive integer, the ops to choose from"),
         ({"slots": 2.0}, "slots=2.0; expected a positive integer"),
         ({"slots": True}, "slots=True; expected a positive integer"),
+        ({"slots": 10**7}, "slots=10000000; expected at most 4,096, the ops to choose from"),
+        ({"slots": 2**31}, "slots=2147483648; expected at most 4,096"),
         ({"pad_to": (100, 100)}, "needs observation='dict'"),
+        ({"pad_to": (100, 100, 100), "observation": "dict"}, r"expected \(nodes, edges\)"),
+        ({"graph": 3}, "graph=3; expected a Graph, an id of opgym.datasets, or the path of a model"),
+        ({"problem": 3}, "problem=3; expected a SchedulingProblem"),
     ],
 )
 def test_arguments_that_do_not_fit_together(options: dict[str, Any], message: str) -> None:

@@ -234,7 +234,9 @@ def test_states_of_others_are_refused() -> None:
         envs.step([0, 1])
     state = envs.state()
     with pytest.raises(InvalidSolutionError, match=r"decision \d+ is op \d+, which is not ready then"):
-        OpSchedulingVectorEnv(2, random_graph(1)).restore(state)
+        envs.restore(state | {"decisions": state["decisions"][::-1].copy()})
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        envs.step([0, 1])
     with pytest.raises(InvalidSolutionError, match="the state has 2 slots; these environments have 3"):
         OpSchedulingVectorEnv(3, random_graph(0)).restore(state)
 
