@@ -36,7 +36,7 @@ class GymnasiumVecEnv(VecEnv):
         vector: The environment.
         last_infos: What it said at the last step or reset, as it said it.
         ended: Slots whose episode ended at the last step, with their infos.
-        seconds: Wall time spent within the environment so far.
+        seconds: Wall time spent here so far: in the environment, and in what hands its infos and masks to SB3.
 
     Raises:
         InvalidProblemError: It resets at another time.
@@ -63,6 +63,12 @@ class GymnasiumVecEnv(VecEnv):
 
     def reset(self) -> Any:
         """Begins an episode in every slot, with the seeds of the last call to ``seed``."""
+        began = time.perf_counter()
+        observation = self._reset()
+        self.seconds += time.perf_counter() - began
+        return observation
+
+    def _reset(self) -> Any:
         seeded = any(seed is not None for seed in self._seeds)
         options = next((options for options in self._options if options), None)
         seeds: Any = list(self._seeds) if seeded else None  # one per slot, which Gymnasium's type leaves out
@@ -78,10 +84,14 @@ class GymnasiumVecEnv(VecEnv):
 
     def step_wait(self) -> tuple[Any, NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
         """One step of every slot."""
-        graph = self._graph_of_slots()
         began = time.perf_counter()
-        observation, rewards, terminated, truncated, infos = self.vector.step(self._actions)
+        step = self._step()
         self.seconds += time.perf_counter() - began
+        return step
+
+    def _step(self) -> tuple[Any, NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
+        graph = self._graph_of_slots()
+        observation, rewards, terminated, truncated, infos = self.vector.step(self._actions)
         self._returns += rewards
         self._lengths += 1
         done = terminated | truncated
@@ -121,7 +131,10 @@ class GymnasiumVecEnv(VecEnv):
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Legal actions now, ``[slots, actions]``."""
-        return np.asarray(self.last_infos["action_mask"], np.bool_)
+        began = time.perf_counter()
+        masks = np.asarray(self.last_infos["action_mask"], np.bool_)
+        self.seconds += time.perf_counter() - began
+        return masks
 
     # --- everything that the rest of a training depends on
 

@@ -13,6 +13,7 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 import opgym  # noqa: F401, registers the environments
+from opgym.agents.sb3 import vec_env
 from opgym.agents.sb3.environments import make_vector
 from opgym.agents.sb3.replay import Replayable
 from opgym.agents.sb3.vec_env import GymnasiumVecEnv
@@ -154,6 +155,44 @@ def test_another_time_of_resetting_is_refused():
         )
         with pytest.raises(InvalidProblemError, match="needs autoreset_mode='SameStep'"):
             GymnasiumVecEnv(vector)
+
+
+def test_all_of_the_time_spent_here_is_counted(monkeypatch):
+    """By a clock that goes on only where it is told to: in the environment, and in what is made of its infos."""
+    now = [0.0]
+    monkeypatch.setattr(vec_env.time, "perf_counter", lambda: now[0])
+
+    def slow(call, seconds):
+        def called(*given, **named):
+            now[0] += seconds
+            return call(*given, **named)
+
+        return called
+
+    env = adapter("refine", slots=2)
+    env.vector.step, env.vector.reset = slow(env.vector.step, 1.0), slow(env.vector.reset, 10.0)
+    monkeypatch.setattr(vec_env, "_of_slot", slow(vec_env._of_slot, 100.0))
+    env.reset()
+    assert env.seconds == now[0] == 210.0  # infos of both slots
+    for _ in range(5):  # an episode of both: at its end, infos of its last step and of the first of the next
+        now[0] += 0.5  # elsewhere
+        env.step(np.zeros(2, np.int64))
+    assert env.seconds == now[0] - 2.5 == 615.0
+    env.last_infos = Slow(env.last_infos, slow(lambda: None, 1000.0))
+    env.env_method("action_masks")
+    assert env.seconds == 1615.0
+
+
+class Slow(dict[str, Any]):
+    """Infos that take their time."""
+
+    def __init__(self, infos, wait):
+        super().__init__(infos)
+        self.wait = wait
+
+    def __getitem__(self, key):
+        self.wait()
+        return super().__getitem__(key)
 
 
 class Truncated(gymnasium.Env[Any, Any]):
