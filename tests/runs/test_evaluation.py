@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 from collections.abc import Iterator
@@ -22,7 +23,8 @@ from opgym.errors import InvalidProblemError, OpgymError, UnknownIdError
 from opgym.problems import Budget, Order, Placement, SchedulingProblem
 from opgym.runs.evaluate.cases import Case, cases_of_graphs, cases_of_suite
 from opgym.runs.evaluate.contestants import Contestant, contestants, digest_of
-from opgym.runs.evaluate.evaluation import ROWS, Comparison, evaluate, measure
+from opgym.runs.evaluate.evaluation import ROWS, Comparison, evaluate
+from opgym.runs.evaluate.measuring import measure
 from opgym.runs.evaluate.result_tables import CURVES, RESULTS, read_table
 
 GRAPHS = ["synthetic/er?n=30&seed=3", "synthetic/ws?n=30&seed=4"]
@@ -336,12 +338,35 @@ def test_agents_that_cannot_be(agents: list[Any], error: type[Exception], messag
         ({"seeds": (1, 1)}, "different whole numbers"),
         ({"seeds": (-1,)}, "different whole numbers"),
         ({"seconds": 0.0}, "more than 0"),
+        ({"seconds": math.inf}, "more than 0"),
+        ({"seconds": math.nan}, "more than 0"),
+        ({"seconds": 10**400}, "more than 0"),
+        ({"budget": 10**26}, "a budget of 10{26} evaluations; expected 1 .. 9223372036854775807"),
+        ({"seeds": (0, 2**63)}, "seed 9223372036854775808; expected at most 9223372036854775807"),
+        ({"seeds": tuple(range(101))}, "101 seeds; at most 100 are compared"),
+        (
+            {"contestants": [replace(Contestant.of("bfs"), name=f"{i}") for i in range(41)]},
+            "41 agents; at most 40",
+        ),
+        (
+            {"contestants": [replace(Contestant.of("bfs"), name="x" * 1001)]},
+            "of 1001 characters; at most 1000",
+        ),
+        ({"cases": ORDERS[:1] * 10_001}, "10001 problems; at most 10000"),
         ({"cases": []}, "nothing to compare"),
     ],
 )
 def test_comparisons_that_cannot_be(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidProblemError, match=message):
         replace(small(), **changes)
+
+
+def test_the_largest_numbers_can_be_stored_and_read(tmp_path: Path) -> None:
+    most = 2**63 - 1
+    comparison = replace(small(["random-order"]), budget=most, seeds=[most], seconds=0.01)
+    evaluate(comparison, tmp_path)
+    table = read_table(tmp_path, RESULTS)
+    assert (set(table["budget"]), set(table["seed"]), set(table["verdict"])) == ({most}, {most}, {"ok"})
 
 
 def test_rows_of_a_suite_are_chosen_by_part_role_and_position() -> None:

@@ -27,12 +27,12 @@ from ..train.config import digest
 from .cases import Case, cases_of_graphs, cases_of_suite
 from .contestants import Contestant, contestants
 from .evaluation import Comparison, Evaluated, evaluate, stored_results
-from .result_tables import require_pyarrow
+from .result_tables import MOST_SEEDS, require_pyarrow
 
 FORMAT, VERSION = "opgym.evaluation", 1
 #: Settings that do not change what is run.
 OUTSIDE = ("workers", "name", "runs", "resume")
-_MOST_LETTERS, _MOST_SEEDS = 60, 1_000
+_MOST_LETTERS = 60
 
 #: Told how many of how many runs are done, and the name of the last; and of a run that failed.
 Watch = tuple[Callable[[int, int, str], None] | None, Callable[[str], None] | None]
@@ -192,16 +192,12 @@ class EvaluateConfig:
         Raises:
             InvalidProblemError: Neither a number of seeds nor a list of them.
         """
-        if (
-            isinstance(self.seeds, int)
-            and not isinstance(self.seeds, bool)
-            and 1 <= self.seeds <= _MOST_SEEDS
-        ):
+        if isinstance(self.seeds, int) and not isinstance(self.seeds, bool) and 1 <= self.seeds <= MOST_SEEDS:
             return list(range(self.seeds))
         if isinstance(self.seeds, list | tuple) and all(type(seed) is int for seed in self.seeds):
             return list(self.seeds)
         raise InvalidProblemError(
-            f"seeds = {self.seeds!r:.100}; expected 1 .. {_MOST_SEEDS} of them, or a list such as [0,1,2]"
+            f"seeds = {self.seeds!r:.100}; expected 1 .. {MOST_SEEDS} of them, or a list such as [0,1,2]"
         )
 
 

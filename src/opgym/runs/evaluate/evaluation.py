@@ -6,87 +6,37 @@ one problem costs no other its result.
 
 from __future__ import annotations
 
-import json
-import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from ...agents import Solver
-from ...agents.learner import Learner
 from ...errors import InvalidProblemError
-from ...problems import Budget, Progress
 from ..parallel import Died, as_they_finish
 from ..row_file import RowFile
 from .cases import Case
 from .contestants import Contestant
-from .judging import Posed, feasible_points, judged, posed_case
+from .measuring import Run, died, measure
 from .result_tables import (
     CURVES,
     FAILED,
     KEY,
+    LEAST_NUMBER,
+    MOST_AGENTS,
+    MOST_CHARACTERS,
+    MOST_NUMBER,
+    MOST_PROBLEMS,
+    MOST_SEEDS,
+    MOST_WHOLE,
     NOT_APPLICABLE,
-    NOTHING,
-    OTHER_GRAPHS,
     RESULT_COLUMNS,
     RESULTS,
-    THIS_GRAPH,
-    UNKNOWN_GRAPHS,
     read_table,
     require_pyarrow,
     write_table,
 )
 
-#: Raised when what a stored row holds changes its meaning: rows of other versions are measured anew.
-ROW_VERSION = 2
 ROWS = "rows.jsonl"
-_MOST_CHARACTERS = 500
-
-
-@dataclass(frozen=True)
-class Run:
-    """One agent on one problem with one seed.
-
-    Attributes:
-        case: The problem.
-        contestant: The agent.
-        seed: Of its generator.
-        budget: Most evaluations.
-        seconds: Most seconds of wall time; ``None``: no limit, and then the result does not depend on the machine.
-    """
-
-    case: Case
-    contestant: Contestant
-    seed: int
-    budget: int
-    seconds: float | None
-
-    @property
-    def key(self) -> str:
-        """What a stored row must share to stand for this run; part and role of a row decide nothing."""
-        case = asdict(self.case)
-        for what in ("part", "role"):
-            del case["row"][what]
-        return json.dumps(
-            {
-                "version": ROW_VERSION,
-                "case": case,
-                "agent": self.contestant.name,
-                "options": self.contestant.digest,
-                "seed": self.seed,
-                "budget": self.budget,
-                "seconds": self.seconds,
-            },
-            sort_keys=True,
-        )
-
-    @property
-    def label(self) -> str:
-        """What progress bars and messages call it."""
-        return f"{self.contestant.name} on {self.case.row.name}, seed {self.seed}"
 
 
 @dataclass(frozen=True)
@@ -113,12 +63,30 @@ class Comparison:
     def __post_init__(self) -> None:
         if not self.cases or not self.contestants:
             raise InvalidProblemError("nothing to compare; expected at least one problem and one agent")
-        if self.budget < 1:
-            raise InvalidProblemError(f"a budget of {self.budget} evaluations; expected at least 1")
+        # What tables could not hold, or a report not compare, is said before hours of work and not after them.
+        for what, count, most in (
+            ("problems", len(self.cases), MOST_PROBLEMS),
+            ("agents", len(self.contestants), MOST_AGENTS),
+            ("seeds", len(self.seeds), MOST_SEEDS),
+        ):
+            if count > most:
+                raise InvalidProblemError(f"{count} {what}; at most {most} are compared")
+        names = [*(case.row.name for case in self.cases), *(agent.name for agent in self.contestants)]
+        longest = max(names, key=len)
+        if len(longest) > MOST_CHARACTERS:
+            raise InvalidProblemError(
+                f"{longest[:60]}...: a name of {len(longest)} characters; at most {MOST_CHARACTERS} are stored"
+            )
+        if not 1 <= self.budget <= MOST_WHOLE:
+            raise InvalidProblemError(f"a budget of {self.budget} evaluations; expected 1 .. {MOST_WHOLE}")
         if not self.seeds or len(set(self.seeds)) < len(self.seeds) or min(self.seeds) < 0:
             raise InvalidProblemError(f"seeds {list(self.seeds)}; expected different whole numbers from 0 on")
-        if self.seconds is not None and not self.seconds > 0:
-            raise InvalidProblemError(f"{self.seconds} seconds; expected more than 0, or no limit")
+        if max(self.seeds) > MOST_WHOLE:
+            raise InvalidProblemError(f"seed {max(self.seeds)}; expected at most {MOST_WHOLE}")
+        if self.seconds is not None and not LEAST_NUMBER <= self.seconds <= MOST_NUMBER:
+            raise InvalidProblemError(
+                f"{self.seconds} seconds; expected more than 0, at most {MOST_NUMBER}, or no limit"
+            )
 
     def first_runs(self) -> list[Run]:
         """Each agent on each problem with the first seed; problem by problem, so that each is read once."""
@@ -189,7 +157,7 @@ def evaluate(
     total = count + len(missing) + others * sum(run.seed == comparison.seeds[0] for run in missing)
     report(count, total, "")
     for run, found in as_they_finish(measure, missing, workers, comparison.other_seeds):
-        row = _died(run, found) if isinstance(found, Died) else found
+        row = died(run, found) if isinstance(found, Died) else found
         file.append(row)
         known[run.key] = row
         count += 1
@@ -253,133 +221,6 @@ def _in_order(comparison: Comparison, known: dict[str, dict[str, Any]]) -> list[
     ]
 
 
-def measure(run: Run) -> dict[str, Any]:
-    """Runs one agent once; whatever it does, there is a row.
-
-    Returns:
-        ``{run, result, curve, trace}``: the key of the run, the row of the table of results, the points of its curve
-        as lists of evaluations, seconds and value, and the traceback of an error.
-    """
-    result = _unmeasured(run)
-    curve: list[list[float]] = []
-    trace = ""
-    try:
-        posed = posed_case(run.case)
-        result |= {"unit": posed.unit, "bound": posed.bound, "reference": posed.reference}
-        solver = run.contestant.make()
-        result["trained_on"] = _trained_on(solver, posed.problem.graph.fingerprint)
-        reason = solver.skip_reason(posed.problem)
-        if reason is not None:
-            result |= {"verdict": NOT_APPLICABLE, "error": reason, "deterministic": True}
-        else:
-            _solve(run, solver, posed, result, curve)
-    except (KeyboardInterrupt, GeneratorExit):
-        raise
-    except BaseException as error:  # also SystemExit: an agent may be third-party
-        result |= _failure(f"{type(error).__name__}: {error}")
-        trace = traceback.format_exc()
-    return {"run": run.key, "result": result, "curve": curve, "trace": trace}
-
-
-def _solve(
-    run: Run, solver: Solver[Any, Any], posed: Posed, result: dict[str, Any], curve: list[list[float]]
-) -> None:
-    """Runs the agent, judges what it returns, and fills in its row."""
-    rng = np.random.default_rng(run.seed)
-    before = _state(rng)
-    spent = 0
-
-    def count(progress: Progress) -> None:
-        nonlocal spent
-        spent = progress.evaluations
-
-    try:
-        found = solver.solve(posed.problem, Budget(run.budget, run.seconds), rng, count)
-    except InvalidProblemError as error:
-        if spent:
-            raise  # it did start, so the problem is not what is wrong
-        result |= {"verdict": NOT_APPLICABLE, "error": _line(str(error)), "deterministic": True}
-        return
-    outcome = judged(posed, found, run.budget)
-    value = float(outcome.value) if np.isfinite(outcome.value) else None
-    peaks = outcome.details.get("peak_bytes")
-    result |= {
-        "value": value,
-        "verdict": outcome.verdict.value,
-        "evaluations": found.evaluations,
-        "seconds": found.seconds,
-        "peak_bytes": None if peaks is None else int(max(peaks)),
-        "step_time_ns": outcome.details.get("step_time_ns"),
-        "deterministic": _state(rng) == before,
-    }
-    if outcome.ok:
-        for what in ("bound", "best_known", "reference"):
-            result[f"ratio_to_{what}"] = _ratio(value, result[what])
-    else:
-        result["error"] = _line(str(outcome.details.get("reason", "")))
-    curve += [[point.evaluations, point.seconds, point.value] for point in feasible_points(found.curve)]
-
-
-def _trained_on(solver: Solver[Any, Any], fingerprint: str) -> str:
-    """What an agent has learned from, seen from a graph."""
-    if not isinstance(solver, Learner) or not solver.trained:
-        return NOTHING
-    if solver.trained_on is None:
-        return UNKNOWN_GRAPHS
-    return THIS_GRAPH if fingerprint in solver.trained_on else OTHER_GRAPHS
-
-
-def _unmeasured(run: Run) -> dict[str, Any]:
-    """The row of a run as far as it is known without running it."""
-    case = run.case
-    return {
-        "suite": case.suite,
-        "row": case.row.name,
-        "graph": case.row.graph,
-        "family": case.family,
-        "twins": case.twins,
-        "cluster": case.row.cluster,
-        "objective": case.row.objective,
-        "agent": run.contestant.name,
-        "options": run.contestant.digest,
-        "seed": run.seed,
-        "budget": run.budget,
-        "seconds_limit": None if run.seconds is None else float(run.seconds),
-        "value": None,
-        "unit": "",
-        "verdict": FAILED,
-        "bound": case.bound,
-        "best_known": case.best_known,
-        "reference": None,
-        "ratio_to_bound": None,
-        "ratio_to_best_known": None,
-        "ratio_to_reference": None,
-        "evaluations": None,
-        "seconds": None,
-        "peak_bytes": None,
-        "step_time_ns": None,
-        "trained_on": NOTHING,
-        "deterministic": False,
-        "error": "",
-    }
-
-
-def _failure(error: str) -> dict[str, Any]:
-    nothing = ("value", "evaluations", "seconds", "peak_bytes", "step_time_ns", "ratio_to_bound",
-               "ratio_to_best_known", "ratio_to_reference")  # fmt: skip
-    return {
-        "verdict": FAILED,
-        "error": _line(error),
-        "deterministic": False,
-        **dict.fromkeys(nothing),
-    }
-
-
-def _died(run: Run, died: Died) -> dict[str, Any]:
-    result = _unmeasured(run) | _failure(died.reason)
-    return {"run": run.key, "result": result, "curve": [], "trace": ""}
-
-
 def _is_done(row: dict[str, Any]) -> bool:
     """Whether a stored row has a result, with all columns of this version and no others."""
     result, curve = row.get("result"), row.get("curve")
@@ -395,17 +236,3 @@ def _curve_rows(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         for row in rows
         for point in row["curve"]
     ]
-
-
-def _ratio(value: float | None, of: float | None) -> float | None:
-    return value / of if value is not None and of else None
-
-
-def _state(rng: np.random.Generator) -> str:
-    """All that drawing from a generator, or spawning others from it, changes."""
-    return f"{rng.bit_generator.state} {getattr(rng.bit_generator.seed_seq, 'n_children_spawned', 0)}"
-
-
-def _line(text: str) -> str:
-    """An error on one line, of a length that a table can show."""
-    return " ".join(text.split())[:_MOST_CHARACTERS]

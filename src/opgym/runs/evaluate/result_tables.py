@@ -29,6 +29,11 @@ NOTHING, OTHER_GRAPHS, THIS_GRAPH, UNKNOWN_GRAPHS = "nothing", "other_graphs", "
 TRAINED_ON = (NOTHING, OTHER_GRAPHS, THIS_GRAPH, UNKNOWN_GRAPHS)
 #: Numbers of every unit are 0 or in between: ratios of these, and pictures of the ratios, do not overflow.
 LEAST_NUMBER, MOST_NUMBER = 1e-30, 1e30
+#: What one comparison has at most: a report of more would be read by nobody, and take as many bootstraps as it has
+#: pairs of agents.
+MOST_AGENTS, MOST_PROBLEMS, MOST_SEEDS = 40, 10_000, 100
+#: Largest number that a column of whole numbers holds.
+MOST_WHOLE = 2**63 - 1
 #: What is read at most: a file beyond these was made to do harm, or should be several.
 MOST_FILE_BYTES, MOST_ROWS, MOST_POINTS, MOST_CHARACTERS = 2**28, 1_000_000, 10_000_000, 1_000
 _BATCH = 65_536

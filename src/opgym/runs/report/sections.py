@@ -19,10 +19,19 @@ from ...datasets.suites import POPULATIONS
 from ...datasets.synthetic import PREFIX as SYNTHETIC
 from ...errors import InvalidDatasetError
 from ...outcome import Verdict
-from ..evaluate.result_tables import CURVES, FAILED, KEY, NOT_APPLICABLE, RESULTS, read_table
+from ..evaluate.result_tables import (
+    CURVES,
+    FAILED,
+    KEY,
+    MOST_AGENTS,
+    MOST_PROBLEMS,
+    MOST_SEEDS,
+    NOT_APPLICABLE,
+    RESULTS,
+    read_table,
+)
 
-#: A report of more would be read by nobody, and take as many bootstraps as it has pairs.
-MOST_AGENTS, MOST_SECTIONS, MOST_PROBLEMS, MOST_SEEDS = 40, 50, 10_000, 100
+MOST_SECTIONS = 50
 _UNITS = ("ns", "bytes", "ms")
 _MOST_LETTERS = 80
 _DIGEST_LETTERS = 4
