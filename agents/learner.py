@@ -69,6 +69,17 @@ class Learner(Solver[ProblemT, SolutionT]):
             The trained learner.
         """
 
+    def check(self, problems: Sequence[ProblemT], *, seed: int = 0) -> None:
+        """Refuses at once what ``fit`` would refuse, so that nothing is begun that cannot go on; learns nothing.
+
+        Args:
+            problems: What is to be learned from.
+            seed: Of all randomness.
+
+        Raises:
+            OpgymError: An option that does not fit the problems or this machine.
+        """
+
     @property
     @abstractmethod
     def trained(self) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 from ...errors import InvalidProblemError, MissingExtraError, unknown_id
 from ...problems import AnyProblem, Evaluator, Objective, PlacementProblem, SchedulingProblem
 from ..learner import Learner, Monitor
-from ..search.options import at_least, of_type, share
+from ..search.options import MOST_THREADS, at_least, of_type, share
 from ..solver import Remark
 from .learned import Learned
 
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 #: What a policy sees, and the name that SB3 has for a policy that does.
 POLICIES = {"node": "MlpPolicy", "dict": "MultiInputPolicy"}
+#: Most episodes side by side: beyond, a rollout of short vectors alone takes gigabytes.
+MOST_ENVS = 2**14
+#: Largest seed.
+MOST_SEED = 2**31 - 1
 _PACKAGES = ("torch", "stable_baselines3", "sb3_contrib", "safetensors")
 
 
@@ -94,9 +98,11 @@ class SB3Learner(Learner[AnyProblem, Any]):
         for width in widths:
             at_least(1, net_arch=width)
         at_least(
-            1, num_envs=self.num_envs, graph_width=self.graph_width, graph_rounds=self.graph_rounds,
-            evaluations=self.evaluations, samples=self.samples, threads=self.threads,
+            1, graph_width=self.graph_width, graph_rounds=self.graph_rounds, evaluations=self.evaluations,
+            samples=self.samples,
         )  # fmt: skip
+        at_least(1, num_envs=self.num_envs, most=MOST_ENVS)
+        at_least(1, threads=self.threads, most=MOST_THREADS)
         positive(learning_rate=self.learning_rate)
         at_most_one(gamma=self.gamma)
         of_type(bool, "true or false", anneal=self.anneal)
@@ -150,18 +156,37 @@ class SB3Learner(Learner[AnyProblem, Any]):
         Raises:
             InvalidProblemError: No problem, no step, or problems that do not share observations and actions.
         """
+        self._require_fitting(problems, seed)
+        at_least(1, steps=steps)
+        from .fitting import fit
+
+        return self.with_learned(fit(self, list(problems), steps, seed, monitor))
+
+    def check(self, problems: Sequence[AnyProblem], *, seed: int = 0) -> None:
+        """Refuses at once what :meth:`fit` would refuse; see :meth:`opgym.agents.learner.Learner.check`.
+
+        Raises:
+            InvalidProblemError: No problem, problems that do not share observations and actions, a seed that is too
+                large, a device that torch cannot use here.
+            UnknownIdError: An option of the environment that there is not.
+        """
+        self._require_fitting(problems, seed)
+        from .building import make_environment
+        from .isolation import require_device
+
+        require_device(self.device)
+        # Few slots refuse what many would, but take less memory.
+        make_environment(self, problems, min(self.num_envs, len(problems))).close()
+
+    def _require_fitting(self, problems: Sequence[AnyProblem], seed: int) -> None:
         require_packages(self.name)
         if not problems:
             raise InvalidProblemError(f"learner {self.name!r} needs at least one problem to train on")
-        at_least(1, steps=steps)
-        at_least(0, seed=seed, most=2**31 - 1)
+        at_least(0, seed=seed, most=MOST_SEED)
         for problem in problems:
             reason = self.skip_reason(problem)
             if reason is not None:
                 raise InvalidProblemError(f"learner {self.name!r}: {reason}")
-        from .fitting import fit
-
-        return self.with_learned(fit(self, list(problems), steps, seed, monitor))
 
     def with_learned(self, learned: Learned | None) -> Self:
         """The same learner with other weights."""

@@ -16,7 +16,9 @@ from ...envs import (
     PLACEMENT,
     SCHEDULING,
     GraphPlacementEnv,
+    GraphPlacementVectorEnv,
     OpSchedulingEnv,
+    OpSchedulingVectorEnv,
     register_environments,
 )
 from ...errors import InvalidProblemError, unknown_id
@@ -103,8 +105,9 @@ def make_vector(
 
 
 def _has_batch(name: str, options: Mapping[str, Any]) -> bool:
-    """Whether the core steps many episodes of this game at once."""
-    if gymnasium.spec(name).vector_entry_point is None:
+    """Whether the core steps many episodes of this game at once; not that of options which only others have."""
+    batch: Any = {PLACEMENT: GraphPlacementVectorEnv, SCHEDULING: OpSchedulingVectorEnv}[name]
+    if not options.keys() <= inspect.signature(batch).parameters.keys():
         return False
     return name == SCHEDULING or options.get("mode", "sequential") == "sequential"
 

@@ -10,6 +10,25 @@ from typing import Any
 import numpy as np
 import torch
 
+from ...errors import InvalidProblemError
+
+
+def require_device(device: str) -> None:
+    """Refuses a device that torch does not know, or cannot use on this machine.
+
+    Raises:
+        InvalidProblemError: With what torch says.
+    """
+    if device == "auto":
+        return
+    try:
+        torch.zeros(1, device=device).cpu()
+    except Exception as error:  # of several classes, by the device
+        said = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InvalidProblemError(
+            f"device = {device!r}: torch cannot use it here ({said:.200}); expected 'cpu', 'cuda', 'cuda:1', 'auto'"
+        ) from None
+
 
 @contextmanager
 def isolated(threads: int, device: str) -> Iterator[None]:
@@ -18,7 +37,11 @@ def isolated(threads: int, device: str) -> Iterator[None]:
     Args:
         threads: Of torch. One is the same everywhere; more may sum in another order.
         device: Of torch; on one that is no CPU an algorithm that is not deterministic only warns.
+
+    Raises:
+        InvalidProblemError: torch cannot use the device here.
     """
+    require_device(device)
     generators, before = random_state(device), torch.get_num_threads()
     deterministic = torch.are_deterministic_algorithms_enabled()
     warn_only = torch.is_deterministic_algorithms_warn_only_enabled()

@@ -5,6 +5,8 @@ import json
 import pytest
 import yaml
 
+from opgym.errors import InvalidProblemError
+
 #: A run that ends at once, if it is not refused before.
 QUICK = ("agent=guess", "problem=tiny", "trainer.steps=10", "logger=jsonl")
 OPTUNA = ("-m", "hydra/sweeper=optuna", "hydra/launcher=basic", "hydra.sweeper.trials=1")
@@ -175,6 +177,66 @@ def test_runs_have_folders_of_their_own(mistaken, tmp_path, monkeypatch, sweep, 
 )
 def test_sweeps_over_what_does_not_exist(mistaken, sweep, message):
     assert message in mistaken("-m", "hydra/launcher=basic", sweep)
+
+
+# --- what only a learner, its environment or torch can refuse
+
+
+@pytest.mark.parametrize(
+    "sweep", [(), ("-m", "trainer.evaluations=1,2", "hydra/launcher=basic")], ids=["run", "sweep"]
+)
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("env.options.mode=foo", "unknown mode 'foo'"),
+        ("env.options.groups=xx", "unknown grouping 'xx'"),
+        ("env.options.observation=3", "observation"),
+        ("env.options.steps=0", "steps= belongs to mode='refine'"),
+        ("problem.cluster=[]", "problem.cluster"),
+        ("trainer.device=tpu", "device = 'tpu': torch cannot use it here"),
+        ("trainer.device=cuda:99", "device = 'cuda:99': torch cannot use it here"),
+        ("agent.options.device=meta", "device = 'meta': torch cannot use it here"),
+        ("seed=9999999999", "seed = 9999999999; expected at most 2147483647"),
+        ("trainer.threads=100000", "trainer.threads = 100000; expected at most 1024"),
+        ("agent.options.threads=100000", "threads = 100000; expected a whole number, at most 1024"),
+        ("env.num_envs=1000000", "num_envs = 1000000; expected a whole number, at most 16384"),
+        ("agent.options.num_envs=1000000", "num_envs = 1000000; expected a whole number, at most 16384"),
+        ("trainer.steps=99999999999999999999", "trainer.steps = 99999999999999999999; expected at most"),
+        ("trainer.evaluations=99999999999999999999", "expected at most"),
+    ],
+)  # fmt: skip
+def test_settings_are_refused_before_there_is_a_folder(mistaken, sweep, setting, message):
+    assert message in mistaken(*sweep, "agent=ppo", setting)
+
+
+def test_what_is_refused_later_is_not_in_the_way_of_the_right_settings(train, tmp_path, monkeypatch):
+    import opgym_guess
+
+    def refuse(*_, **__):
+        raise InvalidProblemError("not with me")
+
+    command = (*QUICK, "name=mine", "trainer.checkpoint_steps=10")
+    monkeypatch.setattr(opgym_guess.Guess, "fit", refuse)
+    refused = train(*command)
+    assert refused.exit_code == 2
+    assert "not with me" in refused.stderr
+    assert [path.name for path in (tmp_path / "runs" / "mine").iterdir()] == [".lock"]
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    assert train(*command).exit_code == 0
+
+
+def test_nor_does_it_cost_what_was_learned_before(train, tmp_path, monkeypatch):
+    import opgym_guess
+
+    command = (*QUICK, "name=mine", "trainer.checkpoint_steps=10", "trainer.steps=30")
+    monkeypatch.setattr(
+        opgym_guess.Guess, "save", lambda *_: (_ for _ in ()).throw(InvalidProblemError("no"))
+    )
+    assert train(*command).exit_code == 2
+    checkpoints = sorted(path.name for path in (tmp_path / "runs" / "mine" / "checkpoints").iterdir())
+    assert checkpoints == ["000000000020", "000000000030"]
+    assert (tmp_path / "runs" / "mine" / "config.yaml").exists()
 
 
 # --- --json

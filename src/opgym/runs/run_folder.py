@@ -51,8 +51,8 @@ def require_fresh(folder: Path) -> None:
     if progress is not Progress.ABSENT:
         goes = "keeps it" if progress is Progress.FINISHED else "goes on with it"
         raise InvalidRunError(
-            f"{folder} holds {'a finished' if progress is Progress.FINISHED else 'an unfinished'} run of these "
-            f"settings; resume=true {goes}, name=... starts another one, or remove the folder"
+            f"{folder} holds {'a finished' if progress is Progress.FINISHED else 'an unfinished'} run; resume=true "
+            f"{goes} where its settings are these, name=... starts another one, or remove the folder"
         )
     others = (
         [path.name for path in folder.iterdir() if path.name not in (LOCK, ERROR)] if folder.is_dir() else []
@@ -148,6 +148,15 @@ def write_config(folder: Path, settings: Mapping[str, Any]) -> None:
 
     write_text(folder / CONFIG, yaml.safe_dump(dict(settings), sort_keys=False, allow_unicode=True))
     synchronise(folder)
+
+
+def discard(folder: Path) -> None:
+    """Removes a run from its folder, which this process has locked and made; the lock stays."""
+    for path in [path for path in folder.iterdir() if path.name != LOCK]:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
 
 
 def read_config(folder: Path) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...errors import InvalidProblemError, unknown_id
 from ..hydra_app import Application
-from ..run_folder import Progress, progress_of, require_fresh
+from ..run_folder import Progress
 from .config import OUTSIDE, TrainConfig
 
 
@@ -31,18 +31,13 @@ class TrainApplication(Application[TrainConfig]):
 
     def prepare(self, settings: TrainConfig, folder: Path) -> Progress:
         """Makes the learner and the problems, and looks at the folder."""
-        from .problems import pose
-        from .training import make_learner, require_applies, require_same
+        from .training import make_learner, pose_for, require_place
 
         learner = make_learner(settings)
         _require_loggers(settings.logger)
-        progress = progress_of(folder)
-        if settings.resume and progress is not Progress.ABSENT:
-            require_same(settings, folder)
-        else:
-            require_fresh(folder)
+        progress = require_place(settings, folder)
         if progress is not Progress.FINISHED:
-            require_applies(learner, pose(settings.problem, settings.env.id))
+            pose_for(learner, settings)
         return progress
 
     def run(self, settings: TrainConfig, folder: Path) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from ...agents.search.options import MOST_THREADS
 from ...errors import InvalidProblemError
 
 # Hydra validates overrides against these classes. Its types know no unions: fields of several types are Any here,
@@ -17,6 +18,8 @@ from ...errors import InvalidProblemError
 #: Settings that change where a run lies, how it is watched or on how many cores it runs, and not what it is.
 OUTSIDE = ("logger", "name", "runs", "resume")
 _DIGEST_LENGTH = 8
+#: More steps, or solutions, than any training can take; names of checkpoints have as many digits.
+_MOST_STEPS = 10**12 - 1
 
 
 @dataclass
@@ -120,24 +123,22 @@ class TrainConfig:
     resume: bool = False
 
     def __post_init__(self) -> None:
-        for what, given, least in (
-            ("seed", self.seed, 0),
-            ("env.num_envs", self.env.num_envs, 1),
-            ("trainer.steps", self.trainer.steps, 1),
-            ("trainer.evaluations", self.trainer.evaluations, 1),
-            ("trainer.threads", self.trainer.threads, 1),
-            ("trainer.checkpoint_steps", self.trainer.checkpoint_steps, 1),
+        for what, given, least, most in (
+            ("seed", self.seed, 0, 2**31 - 1),
+            ("env.num_envs", self.env.num_envs, 1, _MOST_STEPS),
+            ("trainer.steps", self.trainer.steps, 1, _MOST_STEPS),
+            ("trainer.evaluations", self.trainer.evaluations, 1, _MOST_STEPS),
+            ("trainer.threads", self.trainer.threads, 1, MOST_THREADS),
+            ("trainer.checkpoint_steps", self.trainer.checkpoint_steps, 1, _MOST_STEPS),
         ):
             if given is not None and given < least:
                 raise InvalidProblemError(f"{what} = {given}; expected at least {least}")
+            if given is not None and given > most:
+                raise InvalidProblemError(f"{what} = {given}; expected at most {most}")
         minutes = self.trainer.checkpoint_minutes
         if minutes is not None and not minutes > 0:
             raise InvalidProblemError(
                 f"trainer.checkpoint_minutes = {minutes}; expected more than 0, or null"
-            )
-        if self.name is not None and not re.fullmatch(r"[\w=+.-][\w=+., -]*", self.name):
-            raise InvalidProblemError(
-                f"name = {self.name!r}; expected a name of a folder: letters, digits, '_', '-', '=', '+', ',' and '.'"
             )
 
     @property

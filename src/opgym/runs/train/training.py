@@ -20,12 +20,13 @@ import numpy as np
 from ...agents import make
 from ...agents.learner import Learner, is_learner
 from ...agents.registry import names, solver_class
-from ...errors import InvalidProblemError, InvalidRunError
+from ...errors import InvalidProblemError, InvalidRunError, OpgymError
 from ...problems import Budget
 from .. import run_folder
 from ..run_folder import (
     AGENT,
     Progress,
+    discard,
     locked,
     progress_of,
     read_result,
@@ -195,18 +196,52 @@ def train(config: TrainConfig, folder: Path) -> TrainResult:
         OSError: The folder cannot be written.
     """
     learner = make_learner(config)
+    if require_place(config, folder) is Progress.FINISHED:
+        return TrainResult.load(folder)
+    problems = pose_for(learner, config)
     with locked(folder):
-        if config.resume and progress_of(folder) is not Progress.ABSENT:
-            require_same(config, folder)
-            if progress_of(folder) is Progress.FINISHED:
-                return TrainResult.load(folder)
-        else:
-            require_fresh(folder)
-        problems = pose(config.problem, config.env.id)
-        require_applies(learner, problems)
-        if progress_of(folder) is Progress.ABSENT:
-            write_config(folder, _stored(config))
-        return _train(config, learner, problems, folder)
+        progress = require_place(config, folder)  # another process may have been here
+        if progress is Progress.FINISHED:
+            return TrainResult.load(folder)
+        if progress is not Progress.ABSENT:
+            return _train(config, learner, problems, folder)
+        write_config(folder, _stored(config))
+        try:
+            return _train(config, learner, problems, folder)
+        except OpgymError:
+            # Settings that nothing could be done with leave nothing that would be in the way of the right ones.
+            if not (folder / CHECKPOINTS).exists():
+                discard(folder)
+            raise
+
+
+def require_place(config: TrainConfig, folder: Path) -> Progress:
+    """Refuses a folder that holds another run, or one that is not to be gone on with.
+
+    Returns:
+        How far the run in it came.
+
+    Raises:
+        InvalidRunError: Saying what is there, and what to do.
+    """
+    progress = progress_of(folder)
+    if config.resume and progress is not Progress.ABSENT:
+        require_same(config, folder)
+    else:
+        require_fresh(folder)
+    return progress
+
+
+def pose_for(learner: Learner[Any, Any], config: TrainConfig) -> list[NamedProblem]:
+    """The problems of a training, which the learner can be trained on.
+
+    Raises:
+        OpgymError: They cannot be posed, or the learner refuses them, or the settings with them.
+    """
+    problems = pose(config.problem, config.env.id)
+    require_applies(learner, problems)
+    learner.check([named.problem for named in problems], seed=config.seed)
+    return problems
 
 
 def _stored(config: TrainConfig) -> dict[str, Any]:
