@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import onnx
@@ -12,7 +13,8 @@ import onnx.helper as oh
 import pytest
 
 ROOT = Path(__file__).parents[1]
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE)
+README = (ROOT / "README.md").read_text()
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
 LINES = [line for language, text in BLOCKS if language == "sh" for line in text.splitlines() if line]
 SHELL = [line.split("  #")[0].strip() for line in LINES]
 PROGRAMS = [text for language, text in BLOCKS if language == "python"]
@@ -36,6 +38,19 @@ def test_readme_has_the_blocks_this_file_runs() -> None:
     assert {language for language, _ in BLOCKS} == {"sh", "python"}
     assert any(line.startswith("opgym place") for line in SHELL)
     assert len(PROGRAMS) >= 2
+
+
+def test_extras_are_those_of_the_package() -> None:
+    table = README[README.index("| command | extras |") :].partition("\n\n")[0]
+    rows = [row.strip("| ").split(" | ") for row in table.splitlines()[2:]]
+    named = {
+        extra for _, needs in rows for text in re.findall("`([^`]*)`", needs) for extra in text.split(",")
+    }
+    options = {"--plot", "--solver cp-sat", "logger=wandb"}
+    known = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert named - options == known.keys() - {"dev", "peers"}
+    commands = {command for told, _ in rows for command in re.findall("`([a-z]+)", told)}
+    assert {"train", "evaluate", "report", "place", "schedule", "check", "import"} <= commands
 
 
 @pytest.mark.parametrize("line", [line for line in SHELL if line.startswith("opgym")])

@@ -52,7 +52,8 @@ def train(
     agent/ (the trained agent, for `opgym evaluate`) and result.json. A folder that holds a run is never touched,
     unless `resume=true`: then what is finished stays, and what was interrupted goes on from its last checkpoint.
 
-    --json prints the result: {value, unit, verdict, ratio_to_reference, score, problems, ...}; of a sweep its jobs.
+    --json prints the result: {value, unit, verdict, ratio_to_reference, score, problems, ...}; of a sweep its jobs;
+    with --cfg the settings.
     The exit code is 2 for wrong settings, and 1 where a training failed; in a sweep the others finish.
     """
     from ..runs.train.app import TrainApplication
