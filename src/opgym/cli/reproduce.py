@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from . import learner_runs, truth_runs
+from . import learner_runs, regal_runs, truth_runs
 from .console import complain, new_table, note, print_json, show
 from .problem import JsonOption
 from .progress import counting_bar
@@ -316,6 +316,7 @@ def regal_cap(
 
 for _name, _command in (
     ("learner-tuning", learner_runs.learner_tuning),
+    ("regal", regal_runs.regal),
     ("memory-truth", truth_runs.memory_truth),
     ("step-time-truth", truth_runs.step_time_truth),
     ("ranking-robustness", truth_runs.ranking_robustness),

@@ -1,0 +1,231 @@
+"""Stored values of ``opgym reproduce regal``, as files and as the tables of docs/regal.md.
+
+``python docs/generate.py`` makes the tables anew from docs/results/regal-TASK.jsonl, and a test holds them against the
+rows. ``opgym reproduce regal --out DIR`` leaves these files in DIR; copying them publishes them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ...datasets.suites import POPULATIONS
+from ...errors import InvalidDatasetError
+from ...graphs.atomic import write_text
+from .regal import Settings
+from .regal_methods import BASE, BASELINE, SEEDS
+from .regal_table import lines_of
+
+FORMAT = "opgym.regal-results/1"
+_HEAD = ("format", "task", "part", "suite_version", "reference_version", "seeds", "methods")
+_GRAPH = ("graph", "population", "twins", "ops", "best_known", "columns")
+_BLOCK = re.compile(r"(<!-- results: (?P<task>[\w-]+) -->\n).*?(<!-- end of results -->)", re.DOTALL)
+
+
+def file_name(task: str, sample: str = "") -> str:
+    """The name of the file of a task; of what is no whole test, with a word that says so."""
+    return f"regal-{task}{'-' * bool(sample)}{sample}.jsonl"
+
+
+def sample_name(settings: Settings) -> str:
+    """A word for what is less than the whole test with all columns and seeds; empty for that."""
+    if settings.part != "test":
+        return settings.part
+    if settings.quick:
+        return "quick"
+    whole = (settings.graphs, settings.seeds, settings.columns) == (None, len(SEEDS), None)
+    return "" if whole else "sample"
+
+
+def store(document: Mapping[str, Any], path: Path) -> None:
+    """Writes what ``regal.run`` returns of a task: a line that says what was measured, then one for each graph."""
+    head = {"format": FORMAT, **{key: document[key] for key in _HEAD[1:]}}
+    rows = [head, *document["graphs"]]
+    write_text(path, "".join(json.dumps(_whole(row), allow_nan=False) + "\n" for row in rows))
+
+
+def stored(path: Path) -> dict[str, Any]:
+    """Reads what :func:`store` wrote.
+
+    Raises:
+        InvalidDatasetError: It is no such file.
+    """
+    try:
+        head, *graphs = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    except ValueError:
+        raise InvalidDatasetError(f"{path}: no results of opgym reproduce regal") from None
+    if not isinstance(head, dict) or head.keys() != set(_HEAD) or head["format"] != FORMAT:
+        raise InvalidDatasetError(f"{path}: no results of opgym reproduce regal, or of another version")
+    for number, graph in enumerate(graphs, 2):
+        if not isinstance(graph, dict) or graph.keys() != set(_GRAPH):
+            raise InvalidDatasetError(f"{path}:{number}: expected {', '.join(_GRAPH)}")
+    return {**{key: head[key] for key in _HEAD[1:]}, "graphs": graphs}
+
+
+def _whole(value: Any) -> Any:
+    """Whole numbers without a point: values are bytes or nanoseconds."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, Mapping):
+        return {key: _whole(item) for key, item in value.items()}
+    return [_whole(item) for item in value] if isinstance(value, list) else value
+
+
+# --- Tables -------------------------------------------------------------------------------------------------
+
+
+class TextTable(NamedTuple):
+    """A table as text.
+
+    Attributes:
+        title: What it is about.
+        headings: Of its columns.
+        rows: Its cells.
+    """
+
+    title: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+def tables(document: Mapping[str, Any]) -> list[TextTable]:
+    """Everything that a reader is shown of a task: for each population its columns, then agents beside them."""
+    lines, found = lines_of(document), []
+    for population in POPULATIONS:
+        of_population = [line for line in lines if line["task"] == f"{document['task']}/{population}"]
+        if of_population:
+            found += _tables(document, population, of_population)
+    return found
+
+
+def _tables(
+    document: Mapping[str, Any], population: str, lines: Sequence[Mapping[str, Any]]
+) -> list[TextTable]:
+    by = {(line["method"], line["metric"]): line for line in lines}
+    title = f"{document['task']}, {population} graphs of the {document['part']} part"
+    kinds = {method["name"]: method["kind"] for method in document["methods"]}
+    shown = [name for name in kinds if (name, "feasible") in by]
+    rows = [_row(name, by) for name in shown]
+    headroom = by.get((BASE, "headroom"))
+    left = "" if headroom is None else f"; {BASE} leaves {_percent(headroom)} % to the best known"
+    headings = (
+        "column",
+        "better, %",
+        "of headroom, %",
+        "won / tied / lost",
+        "fits",
+        "s",
+        "evaluations",
+        "graphs",
+    )
+    found = [TextTable(title + left, headings, rows)]
+    agents = [name for name in shown if kinds[name] != BASELINE]
+    if agents:
+        over = [
+            [other, *(_percent(by.get((name, f"improvement_over:{other}"))) for name in agents)]
+            for other in shown
+            if other != BASE
+        ]
+        found.append(
+            TextTable(f"{title}: agents beside every other column, %", ("better than", *agents), over)
+        )
+        said = [line for line in lines if line["paper"] is not None]
+        spread = [line for line in lines if line["metric"] == "improvement_of_trainings"]
+        rest = [
+            *(
+                [line["method"], _words(line["metric"]), _figure(line), _figure(line, line["paper"])]
+                for line in said
+            ),
+            *([line["method"], "better, median [least, most], %", _percent(line), "-"] for line in spread),
+        ]
+        if rest:
+            beside = ("agent", "figure", "ours", "the paper says, of its graphs")
+            found.append(TextTable(f"{title}: beside the paper", beside, rest))
+    return found
+
+
+def _row(name: str, by: Mapping[tuple[str, str], Mapping[str, Any]]) -> list[str]:
+    def of(metric: str) -> Mapping[str, Any] | None:
+        return by.get((name, metric))
+
+    ranks = [of(metric) for metric in ("wins", "ties", "losses")]
+    fits, spent = by[name, "feasible"], by[name, "evaluations"]
+    return [
+        name,
+        _percent(of("improvement")),
+        _percent(of("headroom_captured"), digits=0),
+        " / ".join(str(line["value"]) for line in ranks if line is not None) or "-",
+        f"{round(fits['value'] * fits['n'])} of {fits['n']}",
+        f"{by[name, 'seconds']['value']:.2f}",
+        f"{spent['value']:,.0f}",
+        str(spent["n"]),
+    ]
+
+
+def _percent(line: Mapping[str, Any] | None, digits: int = 1) -> str:
+    if line is None:
+        return "-"
+    mean = f"{100 * line['value']:.{digits}f}"
+    if line["low"] is None:
+        return mean
+    return f"{mean} [{100 * line['low']:.{digits}f}, {100 * line['high']:.{digits}f}]"
+
+
+def _words(metric: str) -> str:
+    return {
+        "improvement": "better than BRKGA at the same evaluations, %",
+        "headroom_captured": "of the headroom, %",
+        "times_next_best": "times the gain of the next best method",
+    }[metric]
+
+
+def _figure(line: Mapping[str, Any], value: float | None = None) -> str:
+    if line["metric"] == "times_next_best":
+        return f"{line['value'] if value is None else value:.1f}"
+    if value is not None:
+        return f"{100 * value:.2f}".rstrip("0").rstrip(".")
+    return _percent(line, 2)
+
+
+# --- The page -----------------------------------------------------------------------------------------------
+
+
+def with_results(page: str, folder: Path) -> str:
+    """A page with its results made anew.
+
+    Args:
+        page: Text with ``<!-- results: TASK -->`` and ``<!-- end of results -->`` around the tables of each task.
+        folder: Where the files are.
+
+    Raises:
+        InvalidDatasetError: A file is damaged, or holds something else than the test of its task.
+    """
+
+    def made(match: re.Match[str]) -> str:
+        return match[1] + markdown(match["task"], folder) + match[3]
+
+    return _BLOCK.sub(made, page)
+
+
+def markdown(task: str, folder: Path) -> str:
+    """The tables of a task."""
+    path = folder / file_name(task)
+    if not path.exists():
+        return f"Not measured yet: `opgym reproduce regal --task {task}`.\n"
+    document = stored(path)
+    if (document["task"], document["part"]) != (task, "test"):
+        raise InvalidDatasetError(
+            f"{path}: holds {document['task']}, {document['part']}; expected {task}, test"
+        )
+    text = []
+    for title, headings, rows in tables(document):
+        lines = [
+            f"| {' | '.join(headings)} |",
+            "|---|" + "--:|" * (len(headings) - 1),
+            *(f"| {' | '.join(row)} |" for row in rows),
+        ]
+        text.append(f"**{title}**\n\n" + "\n".join(lines) + "\n")
+    return "\n" + "\n".join(text) + "\n"

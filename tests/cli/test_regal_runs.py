@@ -1,0 +1,74 @@
+"""``opgym reproduce regal``: its tables and files, and what it refuses."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from opgym.runs.reproduce.regal_results import stored
+
+from .conftest import Run
+
+TINY = ("--part", "validation", "--graphs", 1, "--seeds", 1, "--agents", "none", "--workers", 1)
+KEYS = {"task", "method", "metric", "value", "low", "high", "n", "paper"}
+
+
+def test_lines_tables_and_files(rows: Callable[..., Any], opgym: Run, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    command = ("reproduce", "regal", "--task", "memory-1", *TINY, "--columns", "key-search-5k", "--out", out)
+    lines = rows(*command)
+    assert {frozenset(line) for line in lines} == {frozenset(KEYS)}
+    assert {line["task"] for line in lines} == {"memory-1/synthetic", "memory-1/real"}
+    assert {line["method"] for line in lines} == {"brkga-5k", "key-search-5k"}
+    assert sorted(path.name for path in out.iterdir()) == [
+        "regal-memory-1-validation.jsonl", "regal-validation.json", "rows.jsonl",
+    ]  # fmt: skip
+    assert json.loads((out / "regal-validation.json").read_text()) == lines
+    document = stored(out / "regal-memory-1-validation.jsonl")
+    base, other = (
+        document["graphs"][0]["columns"][name]["values"][0] for name in ("brkga-5k", "key-search-5k")
+    )
+    [gain] = [
+        line["value"]
+        for line in lines
+        if (line["task"], line["metric"]) == ("memory-1/synthetic", "improvement")
+    ]
+    assert gain == pytest.approx(1 - other / base)
+    before = (out / "rows.jsonl").read_text()
+    result = opgym(*command)
+    assert result.exit_code == 0
+    assert (out / "rows.jsonl").read_text() == before
+    assert "memory-1, real graphs of the validation part" in result.stdout
+    [row] = [line for line in result.stdout.splitlines() if line.split()[:1] == ["key-search-5k"]][:1]
+    assert row.split()[1] == f"{100 * gain:.1f}"
+    assert "not as in the paper" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--task", "memory-3"), "unknown task 'memory-3'; did you mean memory-"),
+        (("--task", "memory-1,memory-1"), "expected different names"),
+        (("--agents", "regall"), "unknown agent 'regall'; did you mean regal"),
+        (("--agents", "m-etf"), "learns nothing"),
+        (("--agents", ","), "expected different names"),
+        (("--columns", "brkga-5"), "unknown column 'brkga-5'; did you mean brkga-5"),
+        (("--part", "train"), "unknown part 'train'"),
+        (("--seeds", 5), "Invalid value for '--seeds'"),
+        (("--graphs", 0), "Invalid value for '--graphs'"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_the_work(
+    refused: Callable[..., str], tmp_path: Path, arguments: tuple[Any, ...], message: str
+) -> None:
+    out = tmp_path / "out"
+    assert message in refused("reproduce", "regal", *arguments, "--out", out)
+    assert not out.exists()
+
+
+def test_a_folder_that_cannot_be_is_refused(refused: Callable[..., str], tmp_path: Path) -> None:
+    taken = tmp_path / "taken"
+    taken.write_text("")
+    assert str(taken) in refused("reproduce", "regal", *TINY, "--out", taken)

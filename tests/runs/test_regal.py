@@ -1,0 +1,250 @@
+"""REGAL beside its baselines: which graphs, rows that are stored and never measured twice."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from opgym import datasets
+from opgym.datasets.reference import lines
+from opgym.errors import InvalidProblemError, UnknownIdError
+from opgym.problems import PlacementProblem
+from opgym.runs.evaluate.judging import MisreportedError
+from opgym.runs.references.regal_suites import CAP, easy_peak, generated
+from opgym.runs.reproduce import regal
+from opgym.runs.reproduce.regal import (
+    QUICK_GRAPHS,
+    TASKS,
+    Graph,
+    Settings,
+    devices_of,
+    graphs_of,
+    jobs,
+    measure,
+    run,
+    spread,
+)
+from opgym.runs.reproduce.regal_methods import BASE, SEEDS
+
+FEW = Settings(("memory-1",), "validation", graphs=2, seeds=2, columns=("key-search-5k", "best-of-three"))
+GRAPH = "synthetic/er?costs=bytes&seed=1000005"
+
+
+@pytest.fixture(scope="module")
+def few(tmp_path_factory) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """A run of three columns on two random and two real graphs, and its rows."""
+    path = tmp_path_factory.mktemp("regal") / "rows.jsonl"
+    [document] = run(FEW, path)
+    return document, _rows(path)
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def _timeless(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _timeless(item) for key, item in value.items() if key != "seconds"}
+    return [_timeless(item) for item in value] if isinstance(value, list) else value
+
+
+@pytest.fixture
+def counted(monkeypatch) -> list[str]:
+    """What is measured, as it is."""
+    seen: list[str] = []
+
+    def measured(job: regal.Job) -> dict[str, Any]:
+        seen.append(f"{job.method.name} {job.graph.graph} {job.seeds}")
+        return measure(job)
+
+    monkeypatch.setattr(regal, "measure", measured)
+    return seen
+
+
+# --- Which graphs
+
+
+def test_the_test_is_that_of_the_suites() -> None:
+    for task, (suite, linked) in TASKS.items():
+        rows = datasets.suite(suite).part("test")
+        graphs = graphs_of(task, Settings((task,)))
+        assert [graph.graph for graph in graphs] == [row.graph for row in rows]
+        if not linked:
+            assert graphs[0].row() == rows[0]
+            assert graphs[-1].row() == rows[-1]
+
+
+def test_a_quick_look_and_few_graphs_are_spread_over_the_part() -> None:
+    quick = graphs_of("memory-2", Settings(quick=True))
+    rows = datasets.suite("regal-memory-2").part("test")
+    assert {graph.graph for graph in quick} < {row.graph for row in rows}
+    for population, count in QUICK_GRAPHS.items():
+        assert sum(graph.population == population for graph in quick) == count
+    families = {graph.graph.partition("?")[0] for graph in quick if graph.population == "synthetic"}
+    assert len(families) == 4
+    assert [spread(10, 4), spread(3, 9), spread(5, 5)] == [[0, 2, 5, 7], [0, 1, 2], [0, 1, 2, 3, 4]]
+
+
+def test_validation_graphs_are_no_test_graphs() -> None:
+    test = {graph.graph for graph in graphs_of("memory-1", Settings())}
+    graphs = graphs_of("memory-1", Settings(part="validation", graphs=30))
+    assert not test & {graph.graph for graph in graphs}
+    rule = generated("validation")
+    synthetic = [graph.graph for graph in graphs if graph.population == "synthetic"]
+    assert synthetic == [rule[index] for index in range(30)]
+    assert len({datasets.relatives.relatives(graph.graph).family for graph in graphs[30:]}) > 15
+    assert all(graph.row().part == "validation" for graph in graphs[-2:])
+
+
+def test_with_links_the_same_graphs_pay_for_transfers() -> None:
+    free = Graph("time", GRAPH, "validation", "synthetic", 0).row()
+    row = Graph("time-links", GRAPH, "validation", "synthetic", 0).row()
+    assert (row.cluster, row.objective, row.fingerprint) == ("2xREGAL@pcie3", "step_time", free.fingerprint)
+    problem, without = row.problem(), free.problem()
+    assert isinstance(problem, PlacementProblem)
+    assert isinstance(without, PlacementProblem)
+    assert (problem.cluster.channel, without.cluster.channel) == ("port", "free")
+    assert (problem.cost_ns == without.cost_ns).all()
+    peak = easy_peak(datasets.read(GRAPH), row.cluster).outcome.value
+    assert row.capacity_bytes == math.floor(CAP * peak)
+    [graph, *_] = [row.graph for row in datasets.suite("regal-memory-2").part("test", "real")]
+    real = Graph("memory-2-links", graph, "test", "real", 0).row()
+    assert (real.cluster, real.objective, real.capacity_bytes) == ("2xP100", "peak_memory", None)
+    assert [devices_of(task) for task in TASKS] == [1, 2, 2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [
+        ({"tasks": ("memory",)}, UnknownIdError),
+        ({"part": "train"}, UnknownIdError),
+        ({"tasks": ()}, InvalidProblemError),
+        ({"graphs": 0}, InvalidProblemError),
+        ({"seeds": 5}, InvalidProblemError),
+    ],
+)
+def test_wrong_settings_are_refused(wrong: dict[str, Any], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        Settings(**wrong)
+
+
+def test_columns_of_settings() -> None:
+    names = [method.name for method in Settings(quick=True).methods("memory-1")]
+    assert names[0] == BASE
+    assert not {"brkga-50k", "idrs-100k", "cp-sat"} & set(names)
+    assert not {"brkga-50k", "idrs-100k"} & {method.name for method in Settings().methods("time-links")}
+    assert {"brkga-50k", "idrs-100k"} <= {method.name for method in Settings().methods("time")}
+    asked = Settings(columns=("brkga-50k",)).methods("time-links")
+    assert [method.name for method in asked] == [BASE, "brkga-50k"]
+    assert [method.name for method in FEW.methods("memory-1")] == [BASE, "key-search-5k", "best-of-three"]
+    assert [method.name for method in FEW.methods("time")] == [BASE, "key-search-5k"]
+    with pytest.raises(UnknownIdError, match=r"did you mean .*idrs-5k"):
+        Settings(columns=("idrs-5",)).methods("time")
+
+
+def test_a_dear_column_runs_on_the_first_rows_only(monkeypatch) -> None:
+    monkeypatch.setattr("opgym.runs.reproduce.regal_methods.installed", lambda: True)
+    wanted = jobs(Settings(("memory-1",), columns=("cp-sat",)))
+    proofs = [job for job in wanted if job.method.name == "cp-sat"]
+    assert len(proofs) == 24 + 12
+    assert {job.seeds for job in proofs} == {SEEDS[:1]}
+    assert len(wanted) - len(proofs) == len(datasets.suite("regal-memory-1").part("test"))
+
+
+# --- Measuring
+
+
+def test_a_document_holds_what_solvers_find(few) -> None:
+    document, rows = few
+    assert (document["task"], document["part"], document["seeds"]) == ("memory-1", "validation", [0, 2])
+    assert document["reference_version"] is None
+    assert len(document["graphs"]) == 4
+    assert len(rows) == 12
+    methods = {method.name: method for method in FEW.methods("memory-1")}
+    for graph in document["graphs"]:
+        assert graph["best_known"] is None
+        assert set(graph["columns"]) == set(methods)
+        problem = Graph("memory-1", graph["graph"], "validation", graph["population"], 0).row().problem()
+        assert graph["ops"] == problem.graph.num_ops
+        for name, column in graph["columns"].items():
+            seeds = methods[name].chosen_seeds((0, 2))
+            assert len(column["values"]) == len(seeds)
+            found = methods[name].run(problem, seeds[-1])
+            assert column["values"][-1] == found[0].outcome.value
+        assert graph["columns"]["best-of-three"]["evaluations"] == 3
+
+
+def test_workers_change_nothing_but_seconds(few, tmp_path: Path) -> None:
+    document, rows = few
+    path = tmp_path / "rows.jsonl"
+    assert _timeless(run(FEW, path, workers=2)) == _timeless([document])
+    assert _timeless(_rows(path)) == _timeless(rows)
+
+
+def test_nothing_is_measured_twice(few, tmp_path: Path, counted: list[str]) -> None:
+    document, rows = few
+    path = tmp_path / "rows.jsonl"
+    strange = {"key": 3, "other": None}
+    path.write_text("".join(json.dumps(row) + "\n" for row in [strange, *rows[:-1]]))
+    steps = []
+    assert _timeless(run(FEW, path, progress=lambda *step: steps.append(step[:2]))) == _timeless([document])
+    assert len(counted) == 1
+    assert steps == [(11, 12), (12, 12)]
+    assert _rows(path)[0] == strange
+    counted.clear()
+    more = Settings(
+        ("memory-1",), "validation", graphs=2, seeds=3, columns=("key-search-5k", "partition-dfs")
+    )
+    [wider] = run(more, path)
+    assert sorted({line.split()[0] for line in counted}) == [BASE, "key-search-5k", "partition-dfs"]
+    assert {line[line.index("(") :] for line in counted if BASE in line} == {"(3,)"}  # the seed that is new
+    for before, after in zip(document["graphs"], wider["graphs"], strict=True):
+        for name in (BASE, "key-search-5k"):
+            assert after["columns"][name]["values"][:2] == before["columns"][name]["values"]
+            assert len(after["columns"][name]["values"]) == 3
+    counted.clear()
+    assert _timeless(run(FEW, path)) == _timeless([document])
+    assert run(more, path) == [wider]
+    assert not counted
+
+
+def test_best_known_values_are_those_of_the_reference_lines() -> None:
+    [document] = run(Settings(("memory-1",), graphs=1, seeds=1, columns=()))
+    for graph in document["graphs"]:
+        [row] = [row for row in datasets.suite("regal-memory-1").rows if row.graph == graph["graph"]]
+        line = lines("regal-memory-1")[row.name]
+        assert line.best is not None
+        assert graph["best_known"] == line.best.value
+        assert graph["columns"][BASE]["values"] == [line.brkga[5_000]]
+    assert document["reference_version"] == lines("regal-memory-1").reference_version
+
+
+def test_what_does_not_fit_has_no_value_and_what_does_not_apply_no_column(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    settings = Settings(
+        ("time",), "validation", graphs=1, seeds=1, columns=("best-heuristic", "partition-dfs")
+    )
+    [document] = run(settings, path)
+    synthetic = document["graphs"][0]["columns"]
+    assert synthetic["best-heuristic"]["values"] == [None]
+    assert synthetic["best-heuristic"]["evaluations"] > 5
+    verdicts = {row["method"]: row["runs"]["0"]["verdict"] for row in _rows(path)[:3]}
+    assert verdicts["best-heuristic"] == "out_of_memory"
+
+
+def test_a_solver_that_says_what_is_not_so_ends_the_run(monkeypatch) -> None:
+    from opgym.agents import search
+
+    real = search.keys.Brkga.solve
+
+    def boast(self: Any, *arguments: Any) -> Any:
+        from dataclasses import replace
+
+        result = real(self, *arguments)
+        return replace(result, outcome=replace(result.outcome, value=result.outcome.value - 1))
+
+    monkeypatch.setattr(search.keys.Brkga, "solve", boast)
+    with pytest.raises(MisreportedError, match="the agent says"):
+        run(Settings(("memory-1",), "validation", graphs=1, seeds=1, columns=()))
