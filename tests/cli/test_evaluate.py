@@ -200,6 +200,7 @@ def test_every_experiment_and_preset_composes(opgym):
         ((*SMALL, AGENTS, "name=../up"), "expected a name of a folder"),
         ((*SMALL, "agents=[{_target_:os.system}]"), "settings never name code"),
         (("suite=gdp", AGENTS, "rows=99"), "expected 1 .. 28"),
+        (("suite=gdp", AGENTS, "rows=1.5"), "rows = 1.5; expected a number"),
         (("suite=gdp", AGENTS, "protocol=unseen-siz"), "did you mean unseen-size"),
     ],
 )

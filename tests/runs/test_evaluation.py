@@ -393,7 +393,7 @@ def test_rows_of_a_suite_are_chosen_by_part_role_and_position() -> None:
         ({"suite": "gpd"}, UnknownIdError, "did you mean gdp"),
         ({"suite": "gdp", "part": "tset"}, UnknownIdError, "did you mean test"),
         ({"suite": "gdp", "roles": ["tsak"]}, UnknownIdError, "did you mean task"),
-        ({"suite": "gdp", "rows": [28]}, InvalidProblemError, "leave 0 .. 27"),
+        ({"suite": "gdp", "rows": [28]}, InvalidProblemError, "expected 0 .. 27"),
         ({"suite": "gdp", "rows": 29}, InvalidProblemError, "expected 1 .. 28"),
         ({"suite": "gdp", "rows": []}, InvalidProblemError, "rows = \\[\\]"),
         ({"suite": "gdp", "rows": ["zoo/rnnlm-2l"]}, UnknownIdError, "did you mean zoo/rnnlm-2l-train"),

@@ -136,8 +136,6 @@ class EvaluateConfig:
             raise InvalidProblemError(
                 f"agents = {self.agents!r:.200}; expected a list, e.g. agents=[m-etf,annealing]"
             )
-        if self.name is not None and not re.fullmatch(r"[\w=+.-][\w=+., -]*", self.name):
-            raise InvalidProblemError(f"name = {self.name!r:.100}; expected a name of a folder")
         if self.workers is not None and self.workers < 1:
             raise InvalidProblemError(f"workers = {self.workers}; expected at least 1")
 

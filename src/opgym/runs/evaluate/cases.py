@@ -12,6 +12,7 @@ from ...datasets.suites.problem_list import ROLES
 from ...datasets.zoo.splits import SPLITS
 from ...errors import InvalidProblemError, unknown_id
 from ...problems import Objective
+from ..suite_rows import chosen_rows
 
 #: Parts of a protocol: its lists of graphs.
 PROTOCOL_PARTS = ("train", "test")
@@ -82,7 +83,7 @@ def cases_of_suite(
         raise InvalidProblemError(
             f"no row of {suite} is left by part = {part}, roles = {list(roles)}, protocol = {protocol}"
         )
-    chosen = _chosen(left, rows, suite)
+    chosen = chosen_rows(left, rows, "rows")
     has_lines = suite in datasets.reference.suites_with_lines()
     lines = datasets.reference.lines(suite) if has_lines else None
     cases = []
@@ -98,32 +99,6 @@ def cases_of_suite(
             )
         cases.append(case)
     return cases
-
-
-def _chosen(left: Sequence[Row], rows: int | str | Sequence[int | str] | None, suite: str) -> Sequence[Row]:
-    """The rows that are asked for, each once."""
-    if rows is None:
-        return left
-    if isinstance(rows, int):
-        if isinstance(rows, bool) or not 1 <= rows <= len(left):
-            raise InvalidProblemError(f"rows = {rows} of {suite}; expected 1 .. {len(left)}, or a list")
-        return left[:rows]
-    chosen: dict[str, Row] = {}
-    for given in [rows] if isinstance(rows, str) else rows:
-        if isinstance(given, str):
-            named = [row for row in left if given in (row.graph, row.name)]
-            if not named:
-                raise unknown_id(f"graph of {suite}", given, [row.graph for row in left])
-        elif isinstance(given, bool) or not isinstance(given, int) or not 0 <= given < len(left):
-            raise InvalidProblemError(
-                f"rows of {suite}: {given!r:.100}; part, roles and protocol leave 0 .. {len(left) - 1}"
-            )
-        else:
-            named = [left[given]]
-        chosen |= {row.name: row for row in named}
-    if not chosen:
-        raise InvalidProblemError("rows = []; expected a number, a list of positions or of graphs, or null")
-    return list(chosen.values())
 
 
 def cases_of_graphs(

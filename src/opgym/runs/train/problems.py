@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...envs import PLACEMENT, SCHEDULING
 from ...errors import InvalidProblemError, unknown_id
 from ...outcome import Outcome
 from ...problems import PlacementProblem, SchedulingProblem
+from ..suite_rows import chosen_rows
 from .config import ProblemConfig
-
-if TYPE_CHECKING:
-    from ...datasets.suites import Row
 
 #: What each environment plays.
 PROBLEM_TYPES: dict[str, type[Any]] = {PLACEMENT: PlacementProblem, SCHEDULING: SchedulingProblem}
@@ -120,7 +117,9 @@ def _of_suite(config: ProblemConfig, environment: str) -> list[NamedProblem]:
             f"suite {config.suite!r} has no rows in part {config.part!r}; it has some in {', '.join(parts)}"
         )
     wanted = PROBLEM_TYPES[environment]
-    found = [NamedProblem(row.name, row.problem()) for row in _chosen(listed, config.rows)]
+    found = [
+        NamedProblem(row.name, row.problem()) for row in chosen_rows(listed, config.rows, "problem.rows")
+    ]
     other = next((named for named in found if not isinstance(named.problem, wanted)), None)
     if other is not None:
         fitting = "env=scheduling" if environment == PLACEMENT else "env=placement"
@@ -129,33 +128,3 @@ def _of_suite(config: ProblemConfig, environment: str) -> list[NamedProblem]:
             f"not play; use {fitting}, or choose other problem.rows"
         )
     return found
-
-
-def _chosen(listed: Sequence[Row], rows: Any) -> list[Row]:
-    """The rows that ``problem.rows`` names."""
-    if rows is None:
-        return list(listed)
-    if isinstance(rows, int) and not isinstance(rows, bool):
-        if not 1 <= rows <= len(listed):
-            raise InvalidProblemError(f"problem.rows = {rows}; expected 1 .. {len(listed)}, or a list")
-        return list(listed[:rows])
-    chosen = []
-    for row in rows if isinstance(rows, list | tuple) else [rows]:
-        if isinstance(row, int) and not isinstance(row, bool):
-            if not 0 <= row < len(listed):
-                raise InvalidProblemError(f"problem.rows holds {row}; expected 0 .. {len(listed) - 1}")
-            chosen.append(listed[row])
-            continue
-        if not isinstance(row, str):
-            raise InvalidProblemError(
-                f"problem.rows = {rows!r:.200}; expected a number, a list of positions or of graphs, or null"
-            )
-        named = [candidate for candidate in listed if row in (candidate.graph, candidate.name)]
-        if not named:
-            raise unknown_id("graph of the suite", str(row), [candidate.graph for candidate in listed])
-        chosen += named
-    if not chosen:
-        raise InvalidProblemError(
-            "problem.rows = []; expected a number, a list of positions or of graphs, or null"
-        )
-    return chosen
