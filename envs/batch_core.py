@@ -15,7 +15,7 @@ class BatchCore(Protocol):
     """What the core offers for a batch: one object that holds the running episode of every slot.
 
     ``observation`` is a list of C-contiguous arrays ``[slots, ...]``, one per key in the order of the batch's
-    ``observation_keys`` (a single one for ``"node"``). Every method that writes rows fills whole rows, so
+    ``Shown.keys`` (a single one for ``"node"``). Every method that writes rows fills whole rows, so
     that the arrays may come uninitialised.
     """
 

@@ -29,9 +29,10 @@ class Observer(Protocol[State]):
         ...
 
 
-def dict_nbytes(space: spaces.Dict) -> int:
-    """Bytes of one element of a flat dict of boxes."""
-    return sum(int(np.prod(s.shape)) * s.dtype.itemsize for s in space.values() if s.shape and s.dtype)
+def nbytes_of(space: spaces.Space[Any]) -> int:
+    """Bytes of one element of a box, or of a flat dict of boxes."""
+    parts = space.values() if isinstance(space, spaces.Dict) else [space]
+    return sum(int(np.prod(s.shape)) * s.dtype.itemsize for s in parts if s.shape and s.dtype)
 
 
 def warn_of_large_rollouts(kind: str, nbytes: int, advice: str) -> None:

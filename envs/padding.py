@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -82,12 +81,6 @@ class PaddedGraph:
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Fresh copies of all arrays, by key."""
         return {key: array.copy() for key, array in self._arrays.items()}
-
-
-def stacked(graphs: Sequence[PaddedGraph]) -> dict[str, NDArray[Any]]:
-    """The arrays of several graphs of one padding, ``[graphs, ...]`` by key."""
-    arrays = [graph.arrays() for graph in graphs]
-    return {key: np.stack([of_one[key] for of_one in arrays]) for key in (arrays[0] if arrays else ())}
 
 
 def graph_instance(nodes: Float32, edges: NDArray[np.int32], edge_values: Float32) -> spaces.GraphInstance:

@@ -28,6 +28,7 @@ from .vector_arguments import (
     read_reset_mask,
     read_seeds,
 )
+from .vector_observation import Shown
 from .vector_state import read_state
 
 _INT64 = np.dtype(np.int64)
@@ -46,10 +47,8 @@ class NativeVectorEnv(VectorEnv[Any, Any, Any]):
         num_envs: Slots.
         core: Holds the episodes.
         episode_steps: Decisions of an episode, for each graph that slots decide about.
-        single_observation_space: Of one slot, a box, or a dict whose key ``graph`` is left to this class.
+        shown: The observation of one slot.
         single_action_space: Of one slot.
-        observation_keys: Keys of a dict that the core writes, in its order; empty for a box.
-        static: What never changes in an episode, for each graph, ``[graphs, ...]`` by key; see ``static``.
         autoreset_mode: One of Gymnasium's.
         draw: ``"slot"``: slot i decides about graph i mod n, always; ``"episode"``: each episode draws its
             graph from the slot's own generator.
@@ -71,11 +70,9 @@ class NativeVectorEnv(VectorEnv[Any, Any, Any]):
         num_envs: int,
         core: BatchCore,
         episode_steps: Sequence[int],
-        single_observation_space: spaces.Space[Any],
+        shown: Shown,
         single_action_space: spaces.Discrete,
         *,
-        observation_keys: Sequence[str] = (),
-        static: Mapping[str, NDArray[Any]] | None = None,
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
         draw: str = "slot",
     ) -> None:
@@ -84,18 +81,18 @@ class NativeVectorEnv(VectorEnv[Any, Any, Any]):
         self.draw = one_of("draw", draw, DRAWS)
         self.autoreset_mode = read_autoreset_mode(autoreset_mode)
         self.metadata = {"render_modes": [], "autoreset_mode": self.autoreset_mode}
-        self.single_observation_space = single_observation_space
+        self.single_observation_space = shown.space
         self.single_action_space = single_action_space
-        self.observation_space = batch_space(single_observation_space, self.num_envs)
+        self.observation_space = batch_space(shown.space, self.num_envs)
         self.action_space = batch_space(single_action_space, self.num_envs)
-        self.static = dict(static or {})
+        self.static = shown.static
         for array in self.static.values():
             array.setflags(write=False)
 
         self._core = core
         self._episode_steps = np.array(episode_steps, np.int64)
         self._num_actions = int(single_action_space.n)
-        self._keys = tuple(observation_keys)
+        self._keys = shown.keys
         parts: list[Any]
         if isinstance(self.observation_space, spaces.Dict):
             parts = [self.observation_space[key] for key in self._keys]

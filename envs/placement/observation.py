@@ -10,7 +10,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from ..fields import Field, Float32, box, clipped
-from ..observers import dict_nbytes
+from ..observers import nbytes_of
 from ..padding import PaddedGraph, graph_instance
 from .features import (
     DEVICE_FIELDS,
@@ -135,7 +135,7 @@ class DictObserver:
         self._graph = padded_graph(tables, pad_to)
         changing = changing_spaces(self._graph.num_nodes, tables.num_devices)
         self.space = spaces.Dict({**self._graph.spaces, **changing})
-        self.nbytes = dict_nbytes(self.space)
+        self.nbytes = nbytes_of(self.space)
 
     def observe(self, state: PlacementState) -> dict[str, NDArray[Any]]:
         """See :class:`~opgym.envs.observers.Observer`."""

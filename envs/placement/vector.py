@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..._core import PlacementBatch
 from ...errors import InvalidProblemError
 from ...graphs import Cluster, CostModel, Graph
 from ...problems import Objective, Placement, PlacementProblem
 from ..arguments import one_of
-from ..observers import dict_nbytes, warn_of_large_rollouts
-from ..padding import stacked
+from ..observers import nbytes_of, warn_of_large_rollouts
 from ..vector import NativeVectorEnv
 from ..vector_arguments import each, read_num_envs, read_threads, refuse_what_is_not_native
+from ..vector_observation import Shown
 from .arguments import MODES, REWARDS, read_groups, read_observation, read_priority, read_problem
 from .ending import final_info, judge_legal
 from .observation import changing_spaces, node_space, padded_graph
@@ -100,20 +100,18 @@ class GraphPlacementVectorEnv(NativeVectorEnv):
         self._priorities = [read_priority(p, order) for p in problems]
 
         most_nodes = max(tables.blocks.num_groups for tables in self._tables)
-        space: spaces.Space[Any] = node_space(devices)
-        keys: tuple[str, ...] = ()
-        static: dict[str, NDArray[Any]] = {}
+        shown = Shown(node_space(devices))
         if kind == "dict":
             pad_to = pad_to or _largest(self._tables)
-            static = stacked([padded_graph(tables, pad_to) for tables in self._tables])
             most_nodes = pad_to[0]
-            changing = changing_spaces(most_nodes, devices)
-            keys = tuple(changing)
-            space = spaces.Dict(
-                changing | {"graph": spaces.Box(0, max(len(problems) - 1, 1), (1,), np.int32)}
+            shown = Shown.of_graphs(
+                [padded_graph(tables, pad_to) for tables in self._tables],
+                changing_spaces(most_nodes, devices),
             )
             warn_of_large_rollouts(
-                kind, dict_nbytes(space), "coarser groups such as groups='metis:64', or observation='node'"
+                kind,
+                nbytes_of(shown.space),
+                "coarser groups such as groups='metis:64', or observation='node'",
             )
         self._threads = read_threads(threads)
         self._batch = PlacementBatch(
@@ -128,10 +126,8 @@ class GraphPlacementVectorEnv(NativeVectorEnv):
             num_envs,
             self._batch,
             [tables.total_steps for tables in self._tables],
-            space,
+            shown,
             spaces.Discrete(devices),
-            observation_keys=keys,
-            static=static,
             autoreset_mode=autoreset_mode,
             draw=draw,
         )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..._core import PartialOrder, SchedulingView
 from ...problems import SchedulingProblem
 from ..fields import Field, Float32, box
-from ..observers import dict_nbytes
+from ..observers import nbytes_of
 from ..padding import PaddedGraph, graph_instance
 from .features import (
     CHANGING_FIELDS,
@@ -147,7 +147,7 @@ class DictObserver:
         self.space = spaces.Dict(
             self._graph.spaces | changing_spaces(self._graph.num_nodes, tables.num_slots)
         )
-        self.nbytes = dict_nbytes(self.space)
+        self.nbytes = nbytes_of(self.space)
 
     def observe(self, state: SchedulingState) -> dict[str, NDArray[Any]]:
         """See :class:`~opgym.envs.observers.Observer`."""

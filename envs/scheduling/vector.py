@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
 
@@ -14,10 +13,10 @@ from ..._core import SchedulingBatch
 from ...graphs import Graph
 from ...problems import Order, SchedulingProblem
 from ..arguments import one_of
-from ..observers import dict_nbytes, warn_of_large_rollouts
-from ..padding import PaddedGraph, stacked
+from ..observers import nbytes_of, warn_of_large_rollouts
 from ..vector import NativeVectorEnv
 from ..vector_arguments import each, read_num_envs, read_threads, refuse_what_is_not_native
+from ..vector_observation import Shown
 from .arguments import ACTIONS, REWARDS, read_observation, read_problem, read_slots
 from .ending import final_info, return_of
 from .observation import Tables, changing_spaces, node_space, padded_graph
@@ -75,7 +74,10 @@ class OpSchedulingVectorEnv(NativeVectorEnv):
         threads: int = 1,
         render_mode: str | None = None,
     ) -> None:
-        problems = _read_problems(problem, graph)
+        if problem is not None:
+            problems = [read_problem(p, each(graph)[0]) for p in each(problem)]
+        else:
+            problems = [read_problem(None, g) for g in each(graph)]
         self.action = one_of("action", action, ACTIONS)
         self.num_slots = read_slots(action, slots)
         kind, pad_to = read_observation(action, observation, pad_to)
@@ -84,21 +86,17 @@ class OpSchedulingVectorEnv(NativeVectorEnv):
         dense = one_of("reward", reward, REWARDS) == "dense"
         self._tables = [Tables(p, self.num_slots) for p in problems]
 
-        parts: list[PaddedGraph] = []
         most_nodes = max(tables.num_nodes for tables in self._tables)
-        space: spaces.Space[Any]
-        keys: tuple[str, ...] = ()
-        if kind == "node":
-            space = node_space(self.num_slots)
-        else:
+        shown = Shown(node_space(self.num_slots))
+        if kind == "dict":
             most_edges = max(1, *(len(tables.edges) for tables in self._tables))
             pad_to = pad_to or (most_nodes, most_edges)
-            parts = [padded_graph(tables, pad_to) for tables in self._tables]
             most_nodes = pad_to[0]
-            changing = changing_spaces(most_nodes, self.num_slots)
-            keys = tuple(changing)
-            space = spaces.Dict(changing | {"graph": spaces.Box(0, len(problems) - 1, (1,), np.int32)})
-            warn_of_large_rollouts(kind, dict_nbytes(space), "or action='slot' with observation='node'")
+            shown = Shown.of_graphs(
+                [padded_graph(tables, pad_to) for tables in self._tables],
+                changing_spaces(most_nodes, self.num_slots),
+            )
+            warn_of_large_rollouts(kind, nbytes_of(shown.space), "or action='slot' with observation='node'")
         core = SchedulingBatch(
             [tables.view for tables in self._tables],
             read_num_envs(num_envs),
@@ -110,10 +108,8 @@ class OpSchedulingVectorEnv(NativeVectorEnv):
             num_envs,
             core,
             [tables.num_nodes for tables in self._tables],
-            space,
+            shown,
             spaces.Discrete(self.num_slots or most_nodes),
-            observation_keys=keys,
-            static=stacked(parts),
             autoreset_mode=autoreset_mode,
             draw=draw,
         )
@@ -130,17 +126,3 @@ class OpSchedulingVectorEnv(NativeVectorEnv):
         op = tables.op[self._batch.decisions(slot)]
         outcome = tables.problem.evaluate(Order(op))
         return return_of(tables, outcome), final_info(tables, outcome, op, self._batch.peak_bytes(slot))
-
-
-def _read_problems(
-    problem: Sequence[SchedulingProblem] | SchedulingProblem | None,
-    graph: Sequence[Graph | str | Path] | Graph | str | Path | None,
-) -> list[SchedulingProblem]:
-    """The problems to play: given as they are, or posed for graphs."""
-    problems = each(problem)
-    graphs = each(graph)
-    if problem is not None and graph is not None:
-        read_problem(problems[0], graphs[0])  # refuses it
-    if problem is not None:
-        return [read_problem(one, None) for one in problems]
-    return [read_problem(None, one) for one in graphs]

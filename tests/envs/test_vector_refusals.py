@@ -1,10 +1,11 @@
-"""What every native batch refuses, and with which words: sizes past all bounds, states of others, copies."""
+"""What every native batch refuses, with which words, and leaves as it was: sizes, actions, states of others, copies."""
 
 import copy
 import pickle
 from collections.abc import Callable
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -13,7 +14,7 @@ from opgym.envs.vector import NativeVectorEnv
 from opgym.errors import InvalidProblemError, InvalidSolutionError
 
 from .instances import random_graph
-from .vector_twins import expect_equal
+from .vector_twins import expect_equal, expect_same_steps
 
 BATCHES = {"placement": GraphPlacementVectorEnv, "scheduling": OpSchedulingVectorEnv}
 each_batch = pytest.mark.parametrize("make", BATCHES.values(), ids=BATCHES)
@@ -56,6 +57,36 @@ def test_what_is_no_seed(make: Make, seed: Any) -> None:
 
 
 @each_batch
+@pytest.mark.parametrize("actions", [0, None, [0], [0, 1, 2], np.zeros((3, 2), int), np.array(1), []])
+def test_another_number_of_actions(make: Make, actions: Any) -> None:
+    envs = make(2, random_graph(0))
+    envs.reset(seed=0)
+    before = envs.state()
+    with pytest.raises(InvalidSolutionError, match="given; expected one for each of 2 slots"):
+        envs.step(actions)
+    expect_equal(envs.state(), before, "state")
+
+
+@each_batch
+def test_a_step_before_the_first_reset(make: Make) -> None:
+    envs = make(2, random_graph(0))
+    for call in (lambda: envs.step([0, 0]), envs.state):
+        with pytest.raises(gymnasium.error.ResetNeeded):
+            call()
+
+
+@each_batch
+@pytest.mark.parametrize(
+    "mask", [[True, False], np.array([1, 0]), np.ones(3, np.bool_), np.zeros(2, np.bool_)]
+)
+def test_wrong_masks_of_resets(make: Make, mask: Any) -> None:
+    envs = make(2, random_graph(0))
+    envs.reset(seed=0)
+    with pytest.raises(InvalidSolutionError, match="reset_mask"):
+        envs.reset(options={"reset_mask": mask})
+
+
+@each_batch
 def test_a_state_right_after_a_reset_is_of_its_own_graphs_alone(make: Make) -> None:
     """Nothing is decided then, so that only the fingerprint tells."""
     graphs = [random_graph(seed) for seed in range(3)]
@@ -92,6 +123,8 @@ def test_damaged_states(make: Make) -> None:
     envs.reset(seed=0)
     envs.step([0, 0])
     state = envs.state()
+    with pytest.raises(InvalidSolutionError, match="the state has 2 slots; these environments have 3"):
+        make(3, random_graph(0)).restore(state)
     for given in (None, 3, [], "state"):
         with pytest.raises(InvalidSolutionError, match=r"the state is .*; expected arrays by key"):
             envs.restore(given)  # type: ignore[arg-type]
@@ -124,3 +157,18 @@ def test_a_batch_is_not_copied(make: Make, copied: Callable[[Any], Any]) -> None
         InvalidProblemError, match=r"neither copied nor pickled.*restore\(\) there what state\(\)"
     ):
         copied(make(2, random_graph(0)))
+
+
+@each_batch
+@pytest.mark.parametrize("observation", ["node", "dict"])
+def test_what_is_written_into_arrays_that_were_returned_changes_nothing(make: Make, observation: str) -> None:
+    envs, twin = (make(3, random_graph(0), observation=observation) for _ in range(2))
+    envs.reset(), twin.reset()
+    for _ in range(60):
+        ours, expected = envs.step([0, 1, 2]), twin.step([0, 1, 2])
+        expect_same_steps([ours], [expected])
+        for part in (ours[0].values() if isinstance(ours[0], dict) else [ours[0]], ours[1:4]):
+            for array in part:
+                array[...] = 1
+        for key in ("action_mask", "_action_mask", "illegal_actions", "_illegal_actions"):
+            ours[4][key][...] = 0
