@@ -82,6 +82,13 @@ def solver_class(name: str) -> type[AnySolver]:
     return _registry[name]
 
 
+def frozen(value: Any) -> Any:
+    """An option as it was read from JSON or YAML, with tuples for lists: options of solvers never change."""
+    if isinstance(value, dict):
+        return {key: frozen(item) for key, item in value.items()}
+    return tuple(map(frozen, value)) if isinstance(value, list) else value
+
+
 def make(name: str, **options: Any) -> AnySolver:
     """A solver by name, e.g. ``make("m-etf")``.
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..agents import Solver, make
-from ..agents.registry import names, solver_class
+from ..agents.registry import frozen, names, solver_class
 from ..errors import InvalidProblemError, UnknownIdError, unknown_id
 from ..problems import PlacementProblem, SchedulingProblem
 
@@ -76,7 +76,7 @@ def _read(path: Path) -> Solver[Any, Any]:
     if not isinstance(solver, str) or not isinstance(options, dict) or not all(map(_is_name, options)):
         raise InvalidProblemError(f"{path}: the solver is a name, and the options are a mapping from names")
     try:
-        return make(solver, **{key: _frozen(value) for key, value in options.items()})
+        return make(solver, **frozen(options))
     except UnknownIdError as error:
         raise UnknownIdError(f"{path}: {error}") from None
     except (InvalidProblemError, TypeError, ValueError) as error:
@@ -85,8 +85,3 @@ def _read(path: Path) -> Solver[Any, Any]:
 
 def _is_name(key: Any) -> bool:
     return isinstance(key, str)
-
-
-def _frozen(value: Any) -> Any:
-    """Lists as tuples: options of solvers never change."""
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value

@@ -13,6 +13,7 @@ from ...envs import ENTRY_POINTS
 from ...errors import OpgymError
 from ...graphs.atomic import atomic_write
 from ...graphs.closed_json import Row, read_json
+from ..registry import frozen
 from ..saved import AGENT_FILE
 from .learned import Learned, ProblemRecord, TrainingRecord
 from .options import options_of
@@ -85,7 +86,7 @@ def _learner(cls: type[LearnerT], row: Row) -> LearnerT:
     if not isinstance(options, dict) or options.keys() != known:
         row.refuse(f"has other options than agent {cls.name!r} of this version: {', '.join(sorted(known))}")
     try:
-        return cls(**{name: _frozen(value) for name, value in options.items()})
+        return cls(**frozen(options))
     except (OpgymError, TypeError, ValueError) as error:
         row.refuse(f"has an option that cannot be: {error}")
 
@@ -120,10 +121,3 @@ def _weights(path: Path, digest: str) -> Mapping[str, Any]:
             f"{path}: is damaged, or of another agent: its SHA-256 is not the one in {AGENT_FILE}"
         )
     return read_arrays(path)
-
-
-def _frozen(value: Any) -> Any:
-    """Lists as tuples: options never change."""
-    if isinstance(value, dict):
-        return {key: _frozen(item) for key, item in value.items()}
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value

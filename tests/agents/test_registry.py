@@ -138,3 +138,7 @@ def test_options_are_fields():
 def test_impossible_options_are_refused(name, options, message):
     with pytest.raises(OpgymError, match=message):
         agents.make(name, **options)
+
+
+def test_options_of_a_file_have_tuples_for_lists_however_deep():
+    assert registry.frozen({"a": [1, [2, {"b": [3]}]], "c": "d"}) == {"a": (1, (2, {"b": (3,)})), "c": "d"}

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...agents import Solver, load, make
-from ...agents.registry import solver_class
+from ...agents.registry import frozen, solver_class
 from ...agents.saved import AGENT_FILE
 from ...errors import InvalidProblemError, UnknownIdError
 from ..run_folder import AGENT
@@ -146,9 +146,8 @@ def _made(given: str) -> tuple[Solver[Any, Any], str]:
             raise InvalidProblemError(f"{given}: there is no saved learner any more")
         return load(folder), _digest_of_files(folder)
     document = json.loads(given)
-    options = {key: _frozen(value) for key, value in document["options"].items()}
     try:
-        solver = make(document["solver"], **options)
+        solver = make(document["solver"], **frozen(document["options"]))
     except (TypeError, ValueError) as error:
         raise InvalidProblemError(f"agent {document['solver']!r}: {error}") from None
     return solver, digest_of(solver)
@@ -219,8 +218,3 @@ def _as_dict(value: Any) -> dict[str, Any]:
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"a {type(value).__name__}")
-
-
-def _frozen(value: Any) -> Any:
-    """Lists as tuples: options of solvers never change."""
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value

@@ -19,7 +19,7 @@ import numpy as np
 
 from ...agents import make
 from ...agents.learner import Learner, is_learner
-from ...agents.registry import names, solver_class
+from ...agents.registry import frozen, names, solver_class
 from ...errors import InvalidProblemError, InvalidRunError, OpgymError
 from ...problems import Budget
 from .. import run_folder
@@ -172,7 +172,7 @@ def make_learner(config: TrainConfig) -> Learner[Any, Any]:
         if option in known:
             options.setdefault(option, value)
     try:
-        learner = make(name, **{key: _frozen(value) for key, value in options.items()})
+        learner = make(name, **frozen(options))
     except (TypeError, ValueError) as error:
         if isinstance(error, InvalidProblemError):
             raise
@@ -368,8 +368,3 @@ def _unit(named: NamedProblem) -> str:
 
 def _solvers() -> list[str]:
     return sorted({name for problem_type in PROBLEM_TYPES.values() for name in names(problem_type)})
-
-
-def _frozen(value: Any) -> Any:
-    """Lists as tuples: options of solvers never change."""
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
