@@ -19,7 +19,7 @@ from ..search.keys import Brkga
 from ..search.options import at_least, of_type, share
 from ..solver import Remark
 from . import shipped
-from .network import Learned, Network, TrainingRecord, fingerprint_of
+from .network import Learned, Network, TrainingRecord
 from .packages import require_packages
 from .task import AnyProblem, Task, skip_reason
 
@@ -95,6 +95,8 @@ class ProposalLearner(Learner[AnyProblem, Any]):
 
     def __post_init__(self) -> None:
         of_type(str, "'shipped', 'none', a name or a folder", weights=self.weights)
+        if self.weights != shipped.NONE:
+            shipped.folder_of(self.weights, self.name)  # refuses an unknown name
         at_least(
             1, evaluations=self.evaluations, evaluations_per_run=self.evaluations_per_run,
             evaluations_per_sample=self.evaluations_per_sample,
@@ -115,6 +117,16 @@ class ProposalLearner(Learner[AnyProblem, Any]):
     def trained(self) -> bool:
         """Whether there is something learned to use."""
         return self._known() is not None
+
+    @property
+    def trained_on(self) -> frozenset[str] | None:
+        """Fingerprints of the graphs that were learned from."""
+        known = self._known()
+        return (
+            frozenset()
+            if known is None
+            else frozenset(graph for training in known.trainings for graph in training.graphs)
+        )
 
     def skip_reason(self, problem: AnyProblem) -> str | None:
         """Why not to try it: another objective, more than two devices, or a task that it was not trained for."""
@@ -168,15 +180,8 @@ class ProposalLearner(Learner[AnyProblem, Any]):
         Raises:
             InvalidProblemError: No problem, no step, or a problem that it has no proposals for.
         """
-        require_packages(self.name)
-        if not problems:
-            raise InvalidProblemError(f"learner {self.name!r} needs at least one problem to train on")
+        self.check(problems, seed=seed, validation=validation)
         at_least(1, steps=steps)
-        at_least(0, seed=seed, most=_MOST_SEED)
-        for problem in (*problems, *validation):
-            reason = super().skip_reason(problem) or skip_reason(problem)
-            if reason is not None:
-                raise InvalidProblemError(f"learner {self.name!r}: {reason}")
         from .fitting import fit
 
         weights, taken, gain = fit(self, problems, validation, steps, seed, monitor)
@@ -184,12 +189,31 @@ class ProposalLearner(Learner[AnyProblem, Any]):
         for problem in problems:
             task = str(Task.of(problem))
             counts[task] = counts.get(task, 0) + 1
-        record = TrainingRecord(counts, fingerprint_of(problems), taken, seed, version("opgym"), gain)
+        graphs = tuple(sorted({problem.graph.fingerprint for problem in problems}))
+        record = TrainingRecord(counts, graphs, taken, seed, version("opgym"), gain)
         before = self.learned
         tasks = {Task.of(problem) for problem in problems} | set(before.tasks if before else ())
         trainings = (*(before.trainings if before else ()), record)
         network = before.network if before else self.network()
         return self.with_learned(Learned(network, self.initial, tuple(sorted(tasks)), weights, trainings))
+
+    def check(
+        self, problems: Sequence[AnyProblem], *, seed: int = 0, validation: Sequence[AnyProblem] = ()
+    ) -> None:
+        """Refuses at once what :meth:`fit` would refuse; see :meth:`opgym.agents.learner.Learner.check`.
+
+        Raises:
+            InvalidProblemError: No problem, one that it has no proposals for, or a seed that is too large.
+            MissingExtraError: Something that training needs is not installed.
+        """
+        require_packages(self.name)
+        if not problems:
+            raise InvalidProblemError(f"learner {self.name!r} needs at least one problem to train on")
+        at_least(0, seed=seed, most=_MOST_SEED)
+        for problem in (*problems, *validation):
+            reason = super().skip_reason(problem) or skip_reason(problem)
+            if reason is not None:
+                raise InvalidProblemError(f"learner {self.name!r}: {reason}")
 
     def with_learned(self, learned: Learned | None) -> Self:
         """The same learner with other weights."""

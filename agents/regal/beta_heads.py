@@ -13,7 +13,7 @@ from .instance import BINS, DECISIONS
 #: Mean and variance share of the uniform distribution.
 _UNIFORM = (0.5, 1 / 3)
 #: Untrained heads look at an op a little only, so that what they prefer is near the uniform distribution.
-_SMALL = 0.01
+_SMALL = 0.1
 #: Decisions about affinities, which nobody asks of an op that has one device.
 _OF_AFFINITIES = DECISIONS - 2
 

@@ -53,7 +53,7 @@ class TrainingRecord:
 
     Attributes:
         tasks: Number of problems of each task, by its text.
-        problems_sha256: Of the fingerprints of their graphs, in order.
+        graphs: Fingerprints of their graphs, each once, sorted.
         steps: Proposals that were tried.
         seed: Of all randomness.
         opgym: Version of the package.
@@ -62,7 +62,7 @@ class TrainingRecord:
     """
 
     tasks: Mapping[str, int]
-    problems_sha256: str
+    graphs: tuple[str, ...]
     steps: int
     seed: int
     opgym: str

@@ -71,6 +71,9 @@ class Policy(nn.Module):
         self.heads = BetaHeads(network.width, autoregressive=network.autoregressive)
         #: Expected reward of a graph, from the mean of its nodes.
         self.value = nn.Linear(network.width, 1) if network.value_head else None
+        if self.value is not None:
+            nn.init.zeros_(self.value.weight)
+            nn.init.zeros_(self.value.bias)
 
     def propose(self, instance: Instance) -> NDArray[np.int64]:
         """The most likely bins of every op, ``[ops, 6] int64``: one forward pass."""

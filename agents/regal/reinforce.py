@@ -222,8 +222,11 @@ class Training:
             others = (rewards.sum(0) - rewards) / (len(rewards) - 1)
             advantage, loss = rewards - others, torch.zeros(())
         else:
-            expected = self._policy.value(batch.mean_of(nodes.T).T).squeeze(-1) - 1  # parity at first
+            expected = (
+                self._policy.value(batch.mean_of(nodes.T).T).squeeze(-1) - 1
+            )  # at first it expects parity
             advantage, loss = rewards - expected.detach(), ((rewards - expected) ** 2).mean()
+            advantage = advantage - advantage.mean()
         spread = advantage.std(correction=0).clamp(min=1e-6)
         return (advantage / spread).clamp(-_MOST_ADVANTAGE, _MOST_ADVANTAGE), loss
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,6 +14,7 @@ from ...graphs.atomic import atomic_write
 from ...graphs.closed_json import Row, read_json
 from ..saved import AGENT_FILE
 from .network import Learned, Network, TrainingRecord
+from .shipped import NONE
 from .task import MOST_DEVICES, OBJECTIVES, Task
 
 if TYPE_CHECKING:
@@ -21,17 +23,18 @@ if TYPE_CHECKING:
 LearnerT = TypeVar("LearnerT", bound="ProposalLearner")
 
 WEIGHTS_FILE = "weights.safetensors"
+_WEIGHTS = "weights"
 _FORMAT = "opgym.agent.regal/1"
 _KEYS = (
     "agent", "format", "opgym", "options", "network", "initial", "tasks", "trainings", "weights_sha256",
 )  # fmt: skip
 #: Of a file that is read: more of anything is a mistake, or mischief.
-_MOST_TRAININGS, _MOST_TASKS, _MOST = 1_000, 16, 2**62
+_MOST_TRAININGS, _MOST_TASKS, _MOST_GRAPHS, _MOST = 1_000, 16, 1_000_000, 2**62
 
 
 def options_of(learner: ProposalLearner) -> dict[str, Any]:
-    """Options of a learner by name, as JSON holds them."""
-    return {f.name: getattr(learner, f.name) for f in fields(learner) if f.init}
+    """Options of a learner by name, as JSON holds them, without that which says where weights are."""
+    return {f.name: getattr(learner, f.name) for f in fields(learner) if f.init and f.name != _WEIGHTS}
 
 
 def save(learner: ProposalLearner, folder: Path) -> None:
@@ -73,7 +76,7 @@ def load(cls: type[LearnerT], folder: Path) -> LearnerT:
         row.refuse(f"is of agent {row.text('agent')!r}; expected {cls.name!r}")
     if row.text("format") != _FORMAT:
         row.refuse(f"has format {row.text('format')!r:.60}; this version of opgym reads {_FORMAT!r}")
-    learner = _made(cls, row.get("options"), row, f"agent {cls.name!r}")
+    learner = _made(cls, row.get("options"), row, f"agent {cls.name!r}", {_WEIGHTS: NONE})
     network = _made(Network, row.get("network"), row, "a network")
     tasks = tuple(_task(value, f"{path}: task {i}") for i, value in enumerate(row.rows("tasks", _MOST_TASKS)))
     trainings = tuple(
@@ -94,13 +97,14 @@ def load(cls: type[LearnerT], folder: Path) -> LearnerT:
 _T = TypeVar("_T")
 
 
-def _made(kind: type[_T], values: Any, row: Row, what: str) -> _T:
-    """A dataclass from an object that has exactly its fields."""
-    known = {f.name for f in fields(kind) if f.init}  # type: ignore[arg-type]
+def _made(kind: type[_T], values: Any, row: Row, what: str, more: Mapping[str, Any] | None = None) -> _T:
+    """A dataclass from an object that has exactly its fields, but for those that are given."""
+    given = more or {}
+    known = {f.name for f in fields(kind) if f.init} - given.keys()  # type: ignore[arg-type]
     if not isinstance(values, dict) or values.keys() != known:
         row.refuse(f"has other options than {what} of this version: {', '.join(sorted(known))}")
     try:
-        return kind(**values)
+        return kind(**values, **given)
     except (OpgymError, TypeError, ValueError) as error:
         row.refuse(f"has an option that cannot be: {error}")
 
@@ -122,8 +126,11 @@ def _training(value: Any, where: str) -> TrainingRecord:
         row.refuse("has tasks that are no numbers of problems")
     if gain is not None and (isinstance(gain, bool) or not isinstance(gain, int | float)):
         row.refuse(f"has validation_gain = {gain!r:.60}; expected a number or null")
+    graphs = row.rows("graphs", _MOST_GRAPHS)
+    if not all(isinstance(graph, str) for graph in graphs):
+        row.refuse("has graphs that are no fingerprints")
     return TrainingRecord(
-        tasks, row.text("problems_sha256"), row.integer("steps", 0, _MOST), row.integer("seed", 0, 2**31 - 1),
+        tasks, tuple(graphs), row.integer("steps", 0, _MOST), row.integer("seed", 0, 2**31 - 1),
         row.text("opgym"), gain,
     )  # fmt: skip
 

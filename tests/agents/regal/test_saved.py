@@ -1,0 +1,195 @@
+"""Saved learners of proposals: read back equal, and refused when they are damaged, foreign or of another version."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("safetensors")
+
+from safetensors.numpy import load_file, save_file
+
+from opgym import agents
+from opgym.agents.regal import shipped
+from opgym.errors import OpgymError, UnknownIdError
+from opgym.problems import Budget
+
+from .problems import QUICK, order, placement
+
+
+@pytest.fixture(scope="module")
+def trained():
+    learner = agents.make("regal", **QUICK, initial=True, bias=0.6)
+    return learner.fit([order(), placement()], steps=12, seed=5, validation=[order(9)])
+
+
+@pytest.fixture
+def folder(trained, tmp_path):
+    trained.save(tmp_path / "agent")
+    return tmp_path / "agent"
+
+
+@pytest.mark.parametrize("name", ["regal", "gas"])
+def test_solves_the_same_after_it_was_saved(name, tmp_path):
+    trained = agents.make(name, **QUICK, baseline="value").fit([placement()], steps=6)
+    trained.save(tmp_path / "agent")
+    loaded = agents.load(tmp_path / "agent")
+    assert type(loaded) is type(trained)
+    assert loaded.learned.trainings == trained.learned.trainings
+    assert (loaded.learned.network, loaded.learned.tasks) == (trained.learned.network, trained.learned.tasks)
+    assert loaded.learned.digest == trained.learned.digest
+    assert loaded.with_learned(None) == trained.with_learned(None)  # all options
+    results = [
+        learner.solve(placement(), Budget(evaluations=50), np.random.default_rng(2))
+        for learner in (trained, loaded)
+    ]
+    assert results[0].solution.device.tolist() == results[1].solution.device.tolist()
+    assert [p.value for p in results[0].curve] == [p.value for p in results[1].curve]
+    further = [learner.fit([placement()], steps=6, seed=1).learned.digest for learner in (trained, loaded)]
+    assert further[0] == further[1]
+
+
+def test_says_where_it_comes_from(trained, folder):
+    document = json.loads((folder / "agent.json").read_text())
+    assert document["agent"] == "regal"
+    assert document["options"]["bias"] == 0.6
+    assert "weights" not in document["options"]
+    assert document["network"]["width"] == 8
+    assert document["initial"] is True
+    assert document["tasks"] == [
+        {"objective": "peak_memory", "devices": 1}, {"objective": "peak_memory", "devices": 2},
+    ]  # fmt: skip
+    [training] = document["trainings"]
+    assert (training["steps"], training["seed"]) == (12, 5)
+    assert training["validation_gain"] == trained.learned.trainings[0].validation_gain
+    assert sorted(path.name for path in folder.iterdir()) == ["agent.json", "weights.safetensors"]
+
+
+def test_is_saved_into_a_new_folder_and_only_once_trained(trained, folder, tmp_path):
+    with pytest.raises(OpgymError, match="holds something already"):
+        trained.save(folder)
+    with pytest.raises(OpgymError, match="learned nothing to save"):
+        agents.make("regal", weights="none").save(tmp_path / "new")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OpgymError, match="cannot be written"):
+        trained.save(tmp_path / "file")
+
+
+def change(folder, **fields):
+    path = folder / "agent.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
+
+
+def changed(folder, key, **fields):
+    document = json.loads((folder / "agent.json").read_text())
+    change(folder, **{key: {**document[key], **fields}})
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"agent": "gas"}, "other options than agent 'gas'"),
+        ({"format": "opgym.agent.regal/2"}, "this version of opgym reads 'opgym.agent.regal/1'"),
+        ({"more": 1}, "unknown keys 'more'"),
+        ({"options": {}}, "other options than agent 'regal'"),
+        ({"network": {}}, "other options than a network"),
+        ({"initial": 1}, "initial = 1"),
+        ({"tasks": []}, "has no task"),
+        ({"tasks": [{"objective": "latency", "devices": 1}]}, "objective 'latency'"),
+        ({"tasks": [{"objective": "step_time", "devices": 3}]}, "devices = 3"),
+        ({"trainings": []}, "no training"),
+        ({"trainings": [{}]}, "training 0 lacks"),
+        ({"weights_sha256": "0" * 64}, "is damaged, or of another agent"),
+    ],
+)
+def test_what_is_not_a_saved_agent_is_refused(fields, message, folder):
+    change(folder, **fields)
+    with pytest.raises(OpgymError, match=message) as error:
+        agents.load(folder)
+    assert str(folder) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "fields", "message"),
+    [
+        ("options", {"samples": 1}, "samples = 1; expected a whole number, 2 or more"),
+        ("options", {"baseline": "none"}, "unknown baseline 'none'"),
+        ("network", {"encoder": "transformer"}, "unknown encoder 'transformer'"),
+        ("network", {"width": 2**40}, "width = .*; expected a whole number, at most 4096"),
+        ("network", {"rounds": 3}, "weights of another network"),
+    ],
+)
+def test_an_impossible_option_or_network_is_refused(key, fields, message, folder):
+    changed(folder, key, **fields)
+    with pytest.raises(OpgymError, match=message):
+        agents.load(folder)
+
+
+@pytest.mark.parametrize("field", ["tasks", "graphs", "validation_gain"])
+def test_a_damaged_record_is_refused(field, folder):
+    [training] = json.loads((folder / "agent.json").read_text())["trainings"]
+    change(folder, trainings=[{**training, field: [7]}])
+    with pytest.raises(OpgymError, match=field.replace("_", ".")):
+        agents.load(folder)
+
+
+@pytest.mark.parametrize("name", ["agent.json", "weights.safetensors"])
+@pytest.mark.parametrize("how", ["gone", "cut", "empty"])
+def test_a_damaged_file_is_refused(name, how, folder):
+    file = folder / name
+    data = file.read_bytes()
+    file.unlink()
+    if how != "gone":
+        file.write_bytes(data[:-30] if how == "cut" else b"")
+    with pytest.raises(OpgymError):
+        agents.load(folder)
+
+
+def test_weights_that_are_not_finite_numbers_of_the_network_are_refused(folder):
+    import hashlib
+
+    path = folder / "weights.safetensors"
+    arrays = dict(load_file(path))
+    arrays.pop("heads.hidden.bias")
+    save_file(arrays, path)
+    change(folder, weights_sha256=hashlib.sha256(path.read_bytes()).hexdigest())
+    with pytest.raises(OpgymError, match="weights of another network"):
+        agents.load(folder)
+
+
+@pytest.fixture
+def package(folder, tmp_path, monkeypatch):
+    """A package that ships the trained agent as ``regal`` and, under another name, once more."""
+    for name in ("regal", "regal-seed1"):
+        shutil.copytree(folder, tmp_path / "weights" / name)
+    monkeypatch.setattr(shipped, "_FOLDER", tmp_path / "weights")
+    shipped.learned_of.cache_clear()
+    yield
+    shipped.learned_of.cache_clear()
+
+
+def test_weights_of_the_package_are_used_by_name(package, trained, folder):
+    assert shipped.weight_names() == ["regal", "regal-seed1"]
+    results = []
+    for weights in ("shipped", "regal-seed1", str(folder)):
+        learner = agents.make("regal", **{**QUICK, "weights": weights}, bias=0.6)
+        assert learner.trained
+        assert learner.trained_on == trained.trained_on
+        results.append(learner.solve(order(3), Budget(evaluations=60), np.random.default_rng(1)))
+    expected = trained.solve(order(3), Budget(evaluations=60), np.random.default_rng(1))
+    assert [[p.value for p in result.curve] for result in results] == [[p.value for p in expected.curve]] * 3
+    assert not agents.make("gas").trained
+    assert not agents.make("regal", weights="none").trained
+
+
+def test_weights_of_the_package_are_no_beginning_of_a_training(package):
+    anew = agents.make("regal", **QUICK).fit([order()], steps=6)
+    with_shipped = agents.make("regal", **{**QUICK, "weights": "shipped"}).fit([order()], steps=6)
+    assert anew.learned.digest == with_shipped.learned.digest
+
+
+def test_unknown_weights_are_refused(package):
+    with pytest.raises(UnknownIdError, match=r"unknown weights .* 'regal-seed2'; did you mean regal-seed1"):
+        agents.make("regal", weights="regal-seed2")
