@@ -40,7 +40,12 @@ def agent(name: str | os.PathLike[str]) -> Solver[Any, Any]:
 
 
 def make_agent(name: str) -> Solver[Any, Any]:
-    """A solver by its own name (then with its defaults), or by that of stored settings.
+    """A solver by its own name, or by that of stored settings.
+
+    The name of a solver goes first. Stored settings of the same name say the same, its defaults.
+
+    Args:
+        name: Of ``opgym solvers``, one of :func:`agent_names`, or a path that ends in ``.yaml``.
 
     Raises:
         UnknownIdError: Neither, with the nearest names of both.

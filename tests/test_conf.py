@@ -7,8 +7,9 @@ import pytest
 import yaml
 
 from opgym import conf
-from opgym.agents import make
+from opgym.agents import make, names
 from opgym.errors import InvalidProblemError, UnknownIdError
+from opgym.problems import PlacementProblem, SchedulingProblem
 
 CONF = Path(conf.__file__).parent
 
@@ -25,8 +26,12 @@ def test_every_stored_file_makes_a_solver(name):
     assert name == solver or name.startswith(f"{solver}-")
 
 
-def test_the_untuned_baseline_is_the_solver_with_its_defaults():
-    assert conf.agent("brkga") == conf.make_agent("brkga") == make("brkga")
+def test_settings_of_the_name_of_a_solver_are_its_defaults():
+    solvers = {*names(PlacementProblem), *names(SchedulingProblem)}
+    both = [name for name in conf.agent_names() if name in solvers]
+    assert "brkga" in both  # the untuned baseline
+    for name in both:
+        assert conf.agent(name) == conf.make_agent(name) == make(name)
 
 
 def test_a_file_names_a_solver_and_its_options(tmp_path):

@@ -55,11 +55,11 @@ def evaluate(
     """
     from ..runs.evaluate.app import EvaluationFailedError
     from ..runs.hydra_app import RunFailed, run_app
-    from .evaluate_command import EvaluateCommand
     from .train import show_sweep
+    from .watched_evaluation import WatchedEvaluation
 
     try:
-        done = run_app(EvaluateCommand(), context.args, show_data=print_json if as_json else None)
+        done = run_app(WatchedEvaluation(), context.args, show_data=print_json if as_json else None)
     except EvaluationFailedError as error:
         _say(error.folder, error.evaluated.results, as_json=as_json)
         complain(str(error))

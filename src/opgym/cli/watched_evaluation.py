@@ -1,4 +1,4 @@
-"""``opgym evaluate`` as Hydra runs it from a terminal: names of settings are known, and somebody watches."""
+"""The application of ``opgym evaluate`` at a terminal: names of settings are known, and somebody watches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .progress import progress_bar
 from .workers import cores
 
 
-class EvaluateCommand(EvaluateApplication):
+class WatchedEvaluation(EvaluateApplication):
     """The application with names of settings, and somebody who watches."""
 
     def contestant(self, given: Any) -> Contestant:
