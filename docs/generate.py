@@ -28,6 +28,7 @@ from opgym.datasets.zoo.statistics import statistics
 from opgym.envs import ENTRY_POINTS, VECTOR_ENTRY_POINTS
 from opgym.problems import PlacementProblem, SchedulingProblem
 from opgym.runs.reproduce.learner_results import with_tables
+from opgym.runs.reproduce.regal_results import with_results
 from opgym.runs.tracking import JsonlTracker, LogLine
 from opgym.runs.tracking.console import ConsoleTracker
 from opgym.runs.tracking.tensorboard import TensorBoardTracker
@@ -377,10 +378,17 @@ def learners_page() -> tuple[str, str]:
     return name, with_tables((FOLDER / name).read_text(encoding="utf-8"), FOLDER / "results")
 
 
+def regal_page() -> tuple[str, str]:
+    """File name and text of the page of REGAL: its results made anew from stored values, the rest as it is."""
+    name = "regal.md"
+    return name, with_results((FOLDER / name).read_text(encoding="utf-8"), FOLDER / "results")
+
+
 def pages() -> dict[str, str]:
     """Text of every generated page, by file name."""
     made = (
         solvers_page(), zoo_page(), croissant_file(), memory_order_page(), gdp_page(), metrics_page(), learners_page(),
+        regal_page(),
     )  # fmt: skip
     return dict([*(environment_page(i) for i in ENTRY_POINTS), *made])
 

@@ -8,6 +8,7 @@ import pytest
 from opgym.errors import InvalidDatasetError
 from opgym.runs.reproduce.regal import Settings
 from opgym.runs.reproduce.regal_results import file_name, sample_name, store, stored, tables, with_results
+from opgym.runs.reproduce.regal_table import DEVIATIONS
 
 from .test_regal_table import ROWS, _document
 
@@ -58,6 +59,12 @@ def test_the_page_is_made_anew_from_the_files(tmp_path: Path) -> None:
     assert "| regal | improvement" not in page
     assert "| regal | better than BRKGA at the same evaluations, % | 18.75 | 3.56 |" in lines
     assert "| regal | of the headroom, % | 71.43 | 54 |" in lines
+
+
+def test_the_page_lists_deviations(tmp_path: Path) -> None:
+    page = with_results(PAGE.replace("memory-1", "deviations"), tmp_path)
+    assert page.count("\n- ") == len(DEVIATIONS)
+    assert with_results(page, tmp_path) == page
 
 
 def test_a_page_takes_nothing_but_the_test_of_its_task(tmp_path: Path) -> None:

@@ -17,11 +17,12 @@ from ...errors import InvalidDatasetError
 from ...graphs.atomic import write_text
 from .regal import Settings
 from .regal_methods import BASE, BASELINE, SEEDS
-from .regal_table import lines_of
+from .regal_table import DEVIATIONS, lines_of
 
 FORMAT = "opgym.regal-results/1"
 _HEAD = ("format", "task", "part", "suite_version", "reference_version", "seeds", "methods")
 _GRAPH = ("graph", "population", "twins", "ops", "best_known", "columns")
+_DEVIATIONS = "deviations"
 _BLOCK = re.compile(r"(<!-- results: (?P<task>[\w-]+) -->\n).*?(<!-- end of results -->)", re.DOTALL)
 
 
@@ -197,7 +198,8 @@ def with_results(page: str, folder: Path) -> str:
     """A page with its results made anew.
 
     Args:
-        page: Text with ``<!-- results: TASK -->`` and ``<!-- end of results -->`` around the tables of each task.
+        page: Text with ``<!-- results: TASK -->`` and ``<!-- end of results -->`` around the tables of each task, or,
+            for ``deviations``, around what is not as in the paper.
         folder: Where the files are.
 
     Raises:
@@ -205,6 +207,8 @@ def with_results(page: str, folder: Path) -> str:
     """
 
     def made(match: re.Match[str]) -> str:
+        if match["task"] == _DEVIATIONS:
+            return match[1] + "".join(f"- {text}\n" for text in DEVIATIONS) + match[3]
         return match[1] + markdown(match["task"], folder) + match[3]
 
     return _BLOCK.sub(made, page)
