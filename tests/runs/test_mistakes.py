@@ -1,6 +1,7 @@
 """Mistakes on the command line of ``opgym train`` that Hydra has no words for: each is a sentence and exit code 2."""
 
 import json
+import sys
 
 import pytest
 import yaml
@@ -48,6 +49,17 @@ def mistaken(train, tmp_path):
         (["agent=ppo", "agent.options.environment=[1]"], "environment = [1]; expected options"),
         (["agent=ppo", "agent.options.environment={3:4}"], "environment = 3; expected options"),
         (["problem.capacity_bytes=99999999999999999999"], "capacity 99999999999999999999 bytes"),
+        (["agent.options.pause_s=nan"], "agent.options.pause_s = nan; expected a finite number"),
+        (["trainer.checkpoint_minutes=inf"], "trainer.checkpoint_minutes = inf; expected a finite number"),
+        (["hydra.run.dir="], "hydra.run.dir = ''; expected a folder"),
+        (["-m", "hydra.sweep.dir="], "hydra.sweep.dir = ''; expected a folder"),
+        (["trainer.steps=${trainer.device}"], "trainer.steps"),
+        (["name=${name}"], "name"),
+        (["name=${seed}"], "name = 0; expected a name"),
+        (["runs=${seed}"], "runs = 0; expected the folder"),
+        (["logger=wandb", "logger.wandb.nope=3"], "unknown option of wandb 'nope'"),
+        (["logger=wandb", "logger.wandb.mode=onlin"], "did you mean online"),
+        (["logger=wandb", "logger.wandb.mode=3"], "logger.wandb.mode = 3; expected text"),
         (["problem.graph="], "problem.graph = ''"),
         (["problem.graph=[null]"], "problem.graph = [None]"),
         (["problem.cluster="], "problem.cluster = ''"),
@@ -247,6 +259,23 @@ def test_settings_as_json(train, more):
     shown = train(*QUICK, "--cfg", "job", "--json", *more)
     assert shown.exit_code == 0, shown.output
     assert json.loads(shown.stdout) == yaml.safe_load(train(*QUICK, "--cfg", "job", *more).stdout)
+
+
+@pytest.mark.parametrize("what", ["job", "hydra", "all"])
+def test_references_are_resolved_whatever_is_shown(train, what):
+    shown = json.loads(
+        train(*QUICK, "name=${agent.solver}-${seed}", "--cfg", what, "--resolve", "--json").stdout
+    )
+    if what != "hydra":
+        assert shown["name"] == "guess-0"
+    if what != "job":
+        assert shown["hydra"]["run"]["dir"] == "runs/guess-0"
+
+
+@pytest.mark.parametrize(("logger", "extra"), [("tensorboard", "train"), ("wandb", "wandb")])
+def test_the_extra_of_a_logger_is_missed_before_there_is_a_folder(mistaken, monkeypatch, logger, extra):
+    monkeypatch.setitem(sys.modules, logger, None)
+    assert f"opgym[{extra}]" in mistaken(f"logger=[jsonl,{logger}]")
 
 
 @pytest.mark.parametrize(

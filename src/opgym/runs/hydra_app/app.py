@@ -117,6 +117,8 @@ class _Engine:
 
     def do(self, parser: Any, arguments: Any) -> Done | None:
         """Shows, runs or sweeps."""
+        from omegaconf import OmegaConf
+
         overrides: list[str] = arguments.overrides
         if self._show_data is not None and (arguments.hydra_help or arguments.info is not None):
             raise InvalidProblemError("--hydra-help and --info print text; leave out --json, or use --cfg")
@@ -127,6 +129,9 @@ class _Engine:
         if arguments.cfg:
             with self._explaining():
                 config = self._compose(overrides, multirun=arguments.multirun)
+                if arguments.resolve:
+                    OmegaConf.set_readonly(config.hydra, None)
+                    OmegaConf.resolve(config)
                 self._show(self._engine.get_sanitized_cfg(config, arguments.cfg), arguments)
             return None
         if arguments.info is not None:
@@ -148,8 +153,6 @@ class _Engine:
         shown = settings if package is None else OmegaConf.select(settings, package)
         if shown is None:
             raise InvalidProblemError(f"--package {package!r}: there are no such settings")
-        if isinstance(shown, Container) and arguments.resolve:
-            OmegaConf.resolve(shown)
         if self._show_data is not None:
             data = isinstance(shown, Container)
             self._show_data(OmegaConf.to_container(shown, enum_to_str=True) if data else shown)
@@ -207,7 +210,10 @@ class _Engine:
     def _resolved(self, config: Any, key: str) -> str:
         from omegaconf import OmegaConf
 
-        return str(OmegaConf.select(config, key, throw_on_missing=True))
+        folder = str(OmegaConf.select(config, key, throw_on_missing=True))
+        if not folder.strip():
+            raise InvalidRunError(f"{key} = {folder!r}; expected a folder")
+        return folder
 
     @contextmanager
     def _explaining(self) -> Iterator[None]:

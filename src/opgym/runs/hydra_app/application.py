@@ -107,17 +107,17 @@ class Application(ABC, Generic[SettingsT]):
         return read_result(folder)
 
 
-def require_folder(name: str | None, runs: str) -> None:
+def require_folder(name: Any, runs: Any) -> None:
     """Refuses a name that would put a run elsewhere than into a folder of its own below that of all runs.
 
     Raises:
         InvalidRunError: With what is expected.
     """
-    if not runs.strip() or "\0" in runs:
+    if not isinstance(runs, str) or not runs.strip() or "\0" in runs:
         raise InvalidRunError(f"runs = {runs!r}; expected the folder of all runs, or '.' for the current one")
     if name is None:
         return
-    fits = re.fullmatch(r"[\w=+.-][\w=+., -]*", name) and name.strip(". ")
+    fits = isinstance(name, str) and re.fullmatch(r"[\w=+.-][\w=+., -]*", name) and name.strip(". ")
     if not fits or len(name.encode()) > _LONGEST_NAME_BYTES:
         raise InvalidRunError(
             f"name = {name!r:.300}; expected a name of a folder: letters, digits, '_', '-', '=', '+', ',' and '.', "

@@ -9,13 +9,11 @@ def plain_settings(config: Any) -> dict[str, Any]:
     """The settings of a run, without those of Hydra; every reference is replaced by what it refers to.
 
     Raises:
-        OmegaConfBaseException: A reference to nothing, or a setting without a value.
+        OmegaConfBaseException: A reference to nothing or to a value of another type, or a setting without a value.
     """
     from omegaconf import OmegaConf
 
-    plain = OmegaConf.to_container(config, resolve=False)
+    own = OmegaConf.masked_copy(config, [key for key in config if key != "hydra"])
+    plain = OmegaConf.to_container(own, resolve=True, throw_on_missing=True)
     assert isinstance(plain, dict)
-    plain.pop("hydra", None)
-    resolved = OmegaConf.to_container(OmegaConf.create(plain), resolve=True, throw_on_missing=True)
-    assert isinstance(resolved, dict)
-    return {str(key): value for key, value in resolved.items()}
+    return {str(key): value for key, value in plain.items()}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ...errors import unknown_id
+from ...errors import InvalidProblemError, MissingExtraError, unknown_id
 from .jsonl import FILE, JsonlTracker, LogLine, read_log
 from .tracker import Metrics, Tracker, Trackers, plain
 
@@ -17,6 +18,7 @@ __all__ = [
     "Metrics",
     "Tracker",
     "Trackers",
+    "check_trackers",
     "make_tracker",
     "plain",
     "read_log",
@@ -24,6 +26,38 @@ __all__ = [
 
 #: What ``make_tracker`` knows.
 NAMES = ("jsonl", "tensorboard", "wandb", "console")
+#: Those that need a package of their name, and the extra that brings it.
+_EXTRAS = {"tensorboard": "train", "wandb": "wandb"}
+
+
+def check_trackers(names: Sequence[str], wandb: Mapping[str, Any] | None = None) -> None:
+    """Refuses, before there is anything to track, what :func:`make_tracker` would refuse.
+
+    Args:
+        names: Of :data:`NAMES`.
+        wandb: Options of ``wandb``.
+
+    Raises:
+        UnknownIdError: No such tracker, option or mode, with the nearest ones.
+        InvalidProblemError: An option that is no text.
+        MissingExtraError: What a tracker needs is not installed.
+    """
+    from .wandb import MODES, WandbTracker
+
+    for name in names:
+        if name not in NAMES:
+            raise unknown_id("logger", name, list(NAMES))
+        if name in _EXTRAS and find_spec(name) is None:
+            raise MissingExtraError(
+                f"logger {name} needs the package of that name; install it with: pip install 'opgym[{_EXTRAS[name]}]'"
+            )
+    for option, value in (wandb or {}).items():
+        if option not in WandbTracker.OPTIONS:
+            raise unknown_id("option of wandb", option, sorted(WandbTracker.OPTIONS))
+        if value is not None and not isinstance(value, str):
+            raise InvalidProblemError(f"logger.wandb.{option} = {value!r:.100}; expected text")
+        if option == "mode" and value and value not in MODES:
+            raise unknown_id("mode of wandb", value, list(MODES))
 
 
 def make_tracker(
@@ -57,9 +91,7 @@ def make_tracker(
         MissingExtraError: What a tracker needs is not installed.
         OSError: The folder cannot be written.
     """
-    for name in names:
-        if name not in NAMES:
-            raise unknown_id("logger", name, list(NAMES))
+    check_trackers(names, wandb)
     made: list[Tracker] = []
     try:
         history: list[LogLine] = []
@@ -74,12 +106,14 @@ def make_tracker(
             elif name == "wandb":
                 from .wandb import WandbTracker
 
-                options = dict(wandb or {})
-                for option in options.keys() - WandbTracker.OPTIONS:
-                    raise unknown_id("option of wandb", option, sorted(WandbTracker.OPTIONS))
                 made.append(
                     WandbTracker(
-                        folder, config, title=title, resumed_from=resumed_from, history=history, **options
+                        folder,
+                        config,
+                        title=title,
+                        resumed_from=resumed_from,
+                        history=history,
+                        **(wandb or {}),
                     )
                 )
             else:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ...errors import InvalidProblemError, unknown_id
+from ...errors import InvalidProblemError
 from ..hydra_app import Application
 from ..run_folder import Progress
 from .config import OUTSIDE, TrainConfig
@@ -62,13 +62,11 @@ def _require_loggers(loggers: Mapping[str, Mapping[str, Any] | None]) -> None:
     """Refuses a logger or an option that does not exist.
 
     Raises:
-        UnknownIdError: With the nearest ones.
-        InvalidProblemError: Options of a logger that has none.
+        OpgymError: With the nearest ones, or the extra that brings a logger.
     """
-    from ..tracking import NAMES
+    from ..tracking import check_trackers
 
+    check_trackers(list(loggers), loggers.get("wandb"))
     for name, options in loggers.items():
-        if name not in NAMES:
-            raise unknown_id("logger", name, list(NAMES))
         if options and name != "wandb":
             raise InvalidProblemError(f"logger.{name} has no options; got {', '.join(options)}")

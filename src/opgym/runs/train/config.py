@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -141,6 +142,9 @@ class TrainConfig:
                 f"trainer.checkpoint_minutes = {minutes}; expected more than 0, or null"
             )
 
+        for what, given in _leaves(asdict(self)):
+            if isinstance(given, float) and not math.isfinite(given):
+                raise InvalidProblemError(f"{what} = {given}; expected a finite number, or null")
     @property
     def identity(self) -> dict[str, Any]:
         """Everything that says what is run, as JSON data; two runs with one identity are the same run."""
@@ -178,6 +182,18 @@ def digest(value: Any) -> str:
     """A few letters that differ where values do."""
     text = json.dumps(value, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_LENGTH]
+
+
+def _leaves(value: Any, at: str = "") -> Iterator[tuple[str, Any]]:
+    """Every setting that is no group or list of others, by its full key."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _leaves(inner, f"{at}.{key}" if at else str(key))
+    elif isinstance(value, list | tuple):
+        for position, inner in enumerate(value):
+            yield from _leaves(inner, f"{at}[{position}]")
+    else:
+        yield at, value
 
 
 def _label(problem: ProblemConfig) -> str:
