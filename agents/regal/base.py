@@ -56,6 +56,7 @@ class ProposalLearner(Learner[AnyProblem, Any]):
         anneal: Whether it falls to 0 in the course of the training.
         entropy: Weight of the entropy of decisions.
         validate_every: Updates between two looks at the validation problems.
+        starts: As of ``brkga``, when solving.
         population: As of ``brkga``.
         elites: As of ``brkga``.
         mutants: As of ``brkga``.
@@ -79,6 +80,7 @@ class ProposalLearner(Learner[AnyProblem, Any]):
     anneal: bool = True
     entropy: float = 1e-3
     validate_every: int = 50
+    starts: tuple[str, ...] = ()
     population: int = Brkga.population
     elites: int = Brkga.elites
     mutants: int = Brkga.mutants
@@ -108,6 +110,8 @@ class ProposalLearner(Learner[AnyProblem, Any]):
         positive(learning_rate=self.learning_rate)
         share(entropy=self.entropy)
         of_type(bool, "true or false", initial=self.initial, anneal=self.anneal)
+        if isinstance(self.starts, list):  # as files have it
+            object.__setattr__(self, "starts", tuple(self.starts))
         self.brkga()  # refuses wrong options
         self.network()
 
@@ -256,6 +260,7 @@ class ProposalLearner(Learner[AnyProblem, Any]):
         """Settings of the runs."""
         return Brkga(
             evaluations=self.evaluations,
+            starts=self.starts,
             population=self.population,
             elites=self.elites,
             mutants=self.mutants,

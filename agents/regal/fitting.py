@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _FORMAT = "opgym.training.regal/1"
 #: Options that say how to solve, or on how many cores; a training does not depend on them.
-_OUTSIDE = ("evaluations", "evaluations_per_sample", "threads")
+_OUTSIDE = ("evaluations", "starts", "evaluations_per_sample", "threads")
 
 
 def fit(

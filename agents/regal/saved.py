@@ -34,7 +34,8 @@ _MOST_TRAININGS, _MOST_TASKS, _MOST_GRAPHS, _MOST = 1_000, 16, 1_000_000, 2**62
 
 def options_of(learner: ProposalLearner) -> dict[str, Any]:
     """Options of a learner by name, as JSON holds them, without that which says where weights are."""
-    return {f.name: getattr(learner, f.name) for f in fields(learner) if f.init and f.name != _WEIGHTS}
+    values = {f.name: getattr(learner, f.name) for f in fields(learner) if f.init and f.name != _WEIGHTS}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
 def save(learner: ProposalLearner, folder: Path) -> None:

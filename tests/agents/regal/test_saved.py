@@ -33,7 +33,9 @@ def folder(trained, tmp_path):
 
 @pytest.mark.parametrize("name", ["regal", "gas"])
 def test_solves_the_same_after_it_was_saved(name, tmp_path):
-    trained = agents.make(name, **QUICK, baseline="value").fit([placement()], steps=6)
+    trained = agents.make(name, **QUICK, baseline="value", starts=("dfs", "m-etf")).fit(
+        [placement()], steps=6
+    )
     trained.save(tmp_path / "agent")
     loaded = agents.load(tmp_path / "agent")
     assert type(loaded) is type(trained)

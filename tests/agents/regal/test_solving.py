@@ -112,6 +112,16 @@ def test_trained_it_runs_brkga_with_its_proposal(trained):
     assert result.note == expected.note
 
 
+def test_heuristics_may_be_in_the_first_generation(trained):
+    p = placement(seed=4)
+    for solver in (make(), trained["regal"]):
+        seeded = replace_options(solver, starts=("metis",))
+        assert (
+            seeded.solve(p, Budget(evaluations=3)).outcome
+            == agents.make("metis").solve(p, Budget(evaluations=3)).outcome
+        )
+
+
 def test_graphs_with_variables_links_and_orders(trained):
     p = with_variables()
     linked = PlacementProblem(p.graph, Cluster.parse("2xP100@nvlink"), Objective.PEAK_MEMORY)
@@ -152,6 +162,7 @@ def test_why_not():
         ({"edge_messages": "no"}, "edge_messages = 'no'"),
         ({"weights": 3}, "weights = 3"),
         ({"threads": 0}, "threads = 0"),
+        ({"starts": ("no-such",)}, "unknown solver 'no-such'"),
     ],
 )
 def test_impossible_options_are_refused(options, message):
