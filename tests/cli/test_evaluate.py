@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from opgym.cli.evaluate import _show
+from opgym.runs.report.sections import read_sections
 from opgym.runs.run_folder import write_config, write_result
 from opgym.runs.train.config import AgentConfig, EnvConfig, TrainConfig
 
@@ -207,6 +209,17 @@ def test_every_experiment_and_preset_composes(opgym):
 def test_wrong_settings(refused, runs, arguments, message):
     assert message in refused("evaluate", *arguments, runs)
     assert not Path(runs.removeprefix("runs=")).exists()
+
+
+def test_who_was_trained_before_is_marked(capsys, tmp_path):
+    rows = [result("p", "a", 100.0), result("p", "b", 90.0, trained_on="this_graph")]
+    rows += [result("q", "a", 100.0), result("q", "b", 90.0, trained_on="other_graphs")]
+    [section] = read_sections([write(tmp_path / "made", rows)])
+    _show(section)
+    out = [line.split("  ")[0].strip() for line in capsys.readouterr().out.splitlines()]
+    assert "b †" in out
+    assert "a" in out
+    assert out[-1] == "† trained before, outside of this budget; b on 1 of these graphs"
 
 
 def test_where_nobody_has_a_mean_nobody_is_best(opgym, tmp_path):

@@ -114,7 +114,7 @@ def _show(section: Section) -> None:
         agent, ratios = section.agents[position], section.ratios[position]
         spent = [typical(section.column(position, what)) for what in ("evaluations", "seconds")]
         grid.add_row(
-            agent.label,
+            agent.label + (" †" if section.trained_before(position) else ""),
             "draws none" if agent.deterministic else str(len(agent.seeds)),
             "-" if np.isinf(means[position]) else f"{means[position]:.4f}",
             f"{performance_profile(ratios, [CLOSE])[0]:.0%}",
@@ -123,3 +123,12 @@ def _show(section: Section) -> None:
             "-" if spent[1] is None else f"{spent[1]:.3g}",
         )
     show(grid)
+    trained = [position for position in range(len(section.agents)) if section.trained_before(position)]
+    if trained:
+        counts = {section.agents[position].label: section.trained_on_these(position) for position in trained}
+        told = [
+            f"{label} on {'unknown' if count is None else f'{count} of these'} graphs"
+            for label, count in counts.items()
+            if count != 0
+        ]
+        print("; ".join(["† trained before, outside of this budget", *told]))

@@ -16,7 +16,7 @@ from ...statistics import (
     performance_profile,
     probability_of_improvement,
 )
-from ..evaluate.result_tables import FAILED, NOT_APPLICABLE, NOTHING, THIS_GRAPH, TRAINED_ON, UNKNOWN_GRAPHS
+from ..evaluate.result_tables import FAILED, NOT_APPLICABLE
 from .sections import Section
 
 #: A run within this factor of the best is as good as it for most purposes.
@@ -141,7 +141,6 @@ def _rows(section: Section, ranks: list[Rank]) -> list[dict[str, Any]]:
 
 def _agent(section: Section, position: int, ranks: list[Rank]) -> dict[str, Any]:
     agent, ratios = section.agents[position], section.ratios[position]
-    trained_on = {what: section.count(position, "trained_on", what) for what in TRAINED_ON}
     solved = solved_by_all(section)
     mean = bootstrap_interquartile_mean(ratios, section.clusters)
     return {
@@ -162,8 +161,8 @@ def _agent(section: Section, position: int, ranks: list[Rank]) -> dict[str, Any]
         "seconds": typical(section.column(position, "seconds")),
         "not_applicable": section.count(position, "verdict", NOT_APPLICABLE),
         "failed": section.count(position, "verdict", FAILED),
-        "trained_before": any(count for what, count in trained_on.items() if what != NOTHING),
-        "trained_on_these": None if trained_on[UNKNOWN_GRAPHS] else trained_on[THIS_GRAPH],
+        "trained_before": section.trained_before(position),
+        "trained_on_these": section.trained_on_these(position),
     }
 
 

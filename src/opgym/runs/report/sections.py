@@ -27,7 +27,11 @@ from ..evaluate.result_tables import (
     MOST_PROBLEMS,
     MOST_SEEDS,
     NOT_APPLICABLE,
+    NOTHING,
     RESULTS,
+    THIS_GRAPH,
+    TRAINED_ON,
+    UNKNOWN_GRAPHS,
     read_table,
 )
 
@@ -162,6 +166,15 @@ class Section:
     def count(self, agent: int, column: str, value: str) -> int:
         """Problems for which an agent has this value in a column with any seed."""
         return sum(any(record[column] == value for record in row) for row in self.records[agent])
+
+    def trained_before(self, agent: int) -> bool:
+        """Whether an agent had learned from any graphs before it ran."""
+        return any(self.count(agent, "trained_on", what) for what in TRAINED_ON if what != NOTHING)
+
+    def trained_on_these(self, agent: int) -> int | None:
+        """Problems whose very graph an agent had learned from before; ``None``: it does not know."""
+        unknown = self.count(agent, "trained_on", UNKNOWN_GRAPHS)
+        return None if unknown else self.count(agent, "trained_on", THIS_GRAPH)
 
 
 def read_sections(folders: Sequence[Path]) -> list[Section]:
