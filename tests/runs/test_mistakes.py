@@ -99,7 +99,7 @@ def test_rows_of_no_suite(mistaken, rows):
         ("logger:\n  jsonl: 3", "logger"),
         ("trainer:\n  evaluations: ${nothing}", "nothing"),
         ("seed: ${opgym.nothing:}", "opgym.nothing"),
-        ("seed: ${", "mine.yaml"),
+        ("seed: ${", "seed"),
         ("defaults:\n  - override /trainer: defalt", "did you mean default?"),
         ("defaults: 3", "mine"),
         ("defaults:\n  - mine", "refer to each other"),
@@ -121,6 +121,15 @@ def test_files_of_ones_own_that_are_broken(mistaken, tmp_path, text, message):
         "--config-dir", str(tmp_path / "own"), "-m", "experiment=memory-order,mine", "hydra/launcher=basic"
     )
     assert message in two
+
+
+def test_a_broken_file_that_nobody_chose_is_not_what_is_wrong(train, mistaken, tmp_path):
+    (tmp_path / "own" / "experiment").mkdir(parents=True)
+    (tmp_path / "own" / "experiment" / "mine.yaml").write_text("[")
+    own = ("--config-dir", str(tmp_path / "own"))
+    assert "seed: Value 'x'" in mistaken(*own, "seed=x")
+    assert "did you mean trainer" in mistaken(*own, "trainr.steps=3")
+    assert train(*QUICK, *own).exit_code == 0
 
 
 def test_files_of_ones_own_go_before_what_is_usual_even_for_the_seed(train, tmp_path):

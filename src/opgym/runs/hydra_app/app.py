@@ -15,7 +15,7 @@ from ..train.config import digest
 from .application import GROUPS, Application, require_folder
 from .arguments import parse, refuse_composed_targets
 from .composed import plain_settings
-from .mistakes import broken_file, composing, explained
+from .mistakes import UnreadableSettingsError, broken_file, composing, explained
 from .sweep import Sweep, write_error
 
 
@@ -222,10 +222,11 @@ class _Engine:
             yield
         except Exception as error:
             found = self._explained(error)
-            broken = None if found is None or self._own is None else broken_file(self._own)
-            if found is None:
+            if isinstance(found, UnreadableSettingsError) and self._own is not None:
+                found = broken_file(self._own) or found
+            if found is None or found is error:
                 raise
-            raise broken or found from error
+            raise found from error
 
     def _explained(self, error: Exception) -> OpgymError | None:
         from hydra.errors import HydraException

@@ -11,12 +11,16 @@ from typing import Any
 from ...errors import InvalidProblemError, OpgymError, UnknownIdError, unknown_id
 
 
+class UnreadableSettingsError(InvalidProblemError):
+    """Settings that cannot be composed, and nobody says which: perhaps a file is none."""
+
+
 @contextmanager
 def composing() -> Iterator[None]:
     """Whatever goes wrong while Hydra composes settings is a mistake in them, or in a file of the user's.
 
     Raises:
-        InvalidProblemError: For what neither Hydra nor OmegaConf has an error of its own.
+        UnreadableSettingsError: For what neither Hydra nor OmegaConf has an error of its own.
     """
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
@@ -26,7 +30,7 @@ def composing() -> Iterator[None]:
     except (OpgymError, HydraException, OmegaConfBaseException, MemoryError):
         raise
     except RecursionError:
-        raise InvalidProblemError(
+        raise UnreadableSettingsError(
             "a file of settings is nested too deeply, or settings refer to each other"
         ) from None
     except Exception as error:
@@ -34,7 +38,7 @@ def composing() -> Iterator[None]:
             isinstance(error, OSError) and error.errno is not None
         ):  # a file cannot be read; OmegaConf makes others
             raise
-        raise InvalidProblemError(f"settings cannot be read: {_in_one_line(error)}") from error
+        raise UnreadableSettingsError(f"settings cannot be read: {_in_one_line(error)}") from error
 
 
 def broken_file(folder: Path) -> InvalidProblemError | None:
@@ -79,7 +83,7 @@ def explained(error: Exception, groups: list[str], members: Callable[[str], list
     if cause is not None:
         key = getattr(cause, "full_key", None)
         said = str(cause).splitlines()[0]
-        return InvalidProblemError(f"{key}: {said}" if key else said)
+        return InvalidProblemError(f"{key}: {said}") if key else UnreadableSettingsError(said)
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if lines and "No match in the defaults list" in lines[0]:
         given = lines[0].split("'")[1] if "'" in lines[0] else lines[0]
