@@ -29,6 +29,7 @@ def train(
     ```sh
     opgym train agent=ppo problem.graph=zoo/rnnlm-2l-train problem.cluster=4xP100
     opgym train env=scheduling problem.suite=memory-order problem.rows=3 trainer.steps=200000 seed=1
+    opgym train experiment=regal trainer.steps=100000
     opgym train debug=tiny
     opgym train -m agent=ppo,a2c seed=0,1,2
     opgym train -m agent=ppo,a2c seed=0,1,2 resume=true
@@ -36,14 +37,14 @@ def train(
 
     Arguments are GROUP=NAME, which chooses a file of settings, and KEY=VALUE, which changes one of them.
 
-    Groups: `agent` (a learner of `opgym solvers`: a2c, dqn, maskable-ppo, ppo; or settings of one), `env` (placement,
-    scheduling), `problem` (default, tiny), `trainer` (default), `logger` (jsonl, console, tensorboard, wandb;
-    several: `logger=[jsonl,wandb]`), `experiment` and `debug` (presets of several groups), `hydra/launcher`
-    (joblib, ray, submitit, basic) and `hydra/sweeper` (basic, optuna).
+    Groups: `agent` (a learner of `opgym solvers`: a2c, dqn, gas, maskable-ppo, ppo, regal; or settings of one), `env`
+    (placement, scheduling), `problem` (default, regal, tiny), `trainer` (default), `logger` (jsonl, console,
+    tensorboard, wandb; several: `logger=[jsonl,wandb]`), `experiment` and `debug` (presets of several groups),
+    `hydra/launcher` (joblib, ray, submitit, basic) and `hydra/sweeper` (basic, optuna).
 
     Keys: `agent.options.*`, `env.options.*`, `env.num_envs`, `problem.{graph, cluster, objective, capacity_bytes}` or
-    `problem.{suite, part, rows}`, `trainer.{steps, checkpoint_steps, checkpoint_minutes, evaluations, threads,
-    device}`, `seed`, `name`, `runs`, `resume`.
+    `problem.{suite, part, rows}` or `problem.{suites, part, rows, validation}`, `trainer.{steps, checkpoint_steps,
+    checkpoint_minutes, evaluations, threads, device}`, `seed`, `name`, `runs`, `resume`.
 
     Hydra's options: `-m` runs every combination of values with commas, `--cfg job` prints the settings and runs
     nothing, `--info` says where they come from, `--hydra-help` lists the rest.

@@ -65,6 +65,10 @@ class ProblemConfig:
         suite: Name of a suite, instead of the four above.
         part: Of the suite: ``"train"``, ``"validation"`` or ``"test"``.
         rows: Of that part: how many from its beginning, or a list of positions or of graphs; ``None``: all.
+        suites: Names of suites instead of all of the above: ``rows`` are then random graphs of the part, which a rule
+            makes, and each is a problem of every suite.
+        validation: Random graphs of the validation part of ``suites``, as ``rows``, by which the learner chooses among
+            its weights, and which the trained agent is evaluated on; ``None``: none.
     """
 
     graph: Any = None
@@ -74,6 +78,8 @@ class ProblemConfig:
     suite: str | None = None
     part: str = "train"
     rows: Any = None
+    suites: Any = None
+    validation: Any = None
 
 
 @dataclass
@@ -136,15 +142,15 @@ class TrainConfig:
                 raise InvalidProblemError(f"{what} = {given}; expected at least {least}")
             if given is not None and given > most:
                 raise InvalidProblemError(f"{what} = {given}; expected at most {most}")
+        for what, given in _leaves(asdict(self)):
+            if isinstance(given, float) and not math.isfinite(given):
+                raise InvalidProblemError(f"{what} = {given}; expected a finite number, or null")
         minutes = self.trainer.checkpoint_minutes
         if minutes is not None and not minutes > 0:
             raise InvalidProblemError(
                 f"trainer.checkpoint_minutes = {minutes}; expected more than 0, or null"
             )
 
-        for what, given in _leaves(asdict(self)):
-            if isinstance(given, float) and not math.isfinite(given):
-                raise InvalidProblemError(f"{what} = {given}; expected a finite number, or null")
     @property
     def identity(self) -> dict[str, Any]:
         """Everything that says what is run, as JSON data; two runs with one identity are the same run."""
@@ -178,12 +184,6 @@ class TrainConfig:
         return cls(**parts)
 
 
-def digest(value: Any) -> str:
-    """A few letters that differ where values do."""
-    text = json.dumps(value, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_LENGTH]
-
-
 def _leaves(value: Any, at: str = "") -> Iterator[tuple[str, Any]]:
     """Every setting that is no group or list of others, by its full key."""
     if isinstance(value, Mapping):
@@ -196,8 +196,17 @@ def _leaves(value: Any, at: str = "") -> Iterator[tuple[str, Any]]:
         yield at, value
 
 
+def digest(value: Any) -> str:
+    """A few letters that differ where values do."""
+    text = json.dumps(value, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_LENGTH]
+
+
 def _label(problem: ProblemConfig) -> str:
     """A short name of the problem for people."""
+    if problem.suites is not None:
+        suites = problem.suites if isinstance(problem.suites, list | tuple) else [problem.suites]
+        return _plain("+".join(map(str, suites)))
     if problem.suite is not None:
         return _plain(f"{problem.suite}-{problem.part}")
     graphs = problem.graph if isinstance(problem.graph, list) and problem.graph else [problem.graph]

@@ -59,10 +59,14 @@ def pose(config: ProblemConfig, environment: str) -> list[NamedProblem]:
     """
     if environment not in PROBLEM_TYPES:
         raise unknown_id("environment", environment, list(PROBLEM_TYPES))
+    if config.suites is not None:
+        from .generated_problems import pose_generated
+
+        return pose_generated(config)
     if config.suite is not None:
         return _of_suite(config, environment)
     if config.rows is not None:
-        raise InvalidProblemError(f"problem.rows = {config.rows!r} needs problem.suite")
+        raise InvalidProblemError(f"problem.rows = {config.rows!r} needs problem.suite or problem.suites")
     graphs = config.graph if isinstance(config.graph, list | tuple) else [config.graph]
     if not graphs or (isinstance(config.graph, list | tuple) and None in graphs):
         raise InvalidProblemError(

@@ -36,6 +36,7 @@ from ..run_folder import (
     write_result,
 )
 from .config import TrainConfig
+from .generated_problems import pose_validation
 from .problems import PROBLEM_TYPES, NamedProblem, pose
 
 FORMAT, VERSION = "opgym.run", 1
@@ -56,7 +57,8 @@ class TrainResult:
         ratio_to_reference: ``value / reference``.
         score: Mean over problems of ``value / reference``, with a penalty where a solution is infeasible; lower is
             better, and always finite.
-        problems: One entry for each, with name, value, unit, verdict, reference, ratio_to_reference, score and
+        problems: One entry for each problem that the trained agent was tried on, those that weights were chosen by or
+            else those of the training, with name, value, unit, verdict, reference, ratio_to_reference, score and
             evaluations.
         agent: The learner.
         environment: Id of the environment.
@@ -238,8 +240,12 @@ def pose_for(learner: Learner[Any, Any], config: TrainConfig) -> list[NamedProbl
     Raises:
         OpgymError: They cannot be posed, or the learner refuses them, or the settings with them.
     """
-    problems = pose(config.problem, config.env.id)
-    require_applies(learner, problems)
+    problems, validation = pose(config.problem, config.env.id), pose_validation(config.problem)
+    if validation and not learner.selects:
+        raise InvalidProblemError(
+            f"agent {learner.name!r} does not choose among its weights; leave problem.validation out"
+        )
+    require_applies(learner, [*problems, *validation])
     learner.check([named.problem for named in problems], seed=config.seed)
     return problems
 
@@ -308,15 +314,18 @@ def _train(
             every_steps=config.trainer.checkpoint_steps,
             every_minutes=config.trainer.checkpoint_minutes,
         )
+        validation = pose_validation(config.problem)
+        chosen_by = {"validation": [named.problem for named in validation]} if validation else {}
         trained = learner.fit(
             [named.problem for named in problems],
             steps=config.trainer.steps,
             seed=config.seed,
             monitor=monitor,
+            **chosen_by,
         )
         write_folder(folder / AGENT, trained.save)
         steps = store.resumed_from or config.trainer.steps  # a learner takes its last rollout to the end
-        result = _result(config, trained, problems, steps, time.monotonic() - started)
+        result = _result(config, trained, validation or problems, steps, time.monotonic() - started)
         tracker.summary({key: value for key, value in result.to_json().items() if key != "problems"})
     write_result(folder, result.to_json())
     return result
