@@ -153,6 +153,15 @@ def test_an_agent_stands_beside_every_other_column_and_the_next_best() -> None:
     )
 
 
+def test_without_a_gain_there_is_no_multiple_of_one() -> None:
+    rows = [
+        _graph("a", 80, **{BASE: [100, 100], "tuned": [95, 95], "regal": [110, 110], "regal-seed0": [90, 90]})
+    ]
+    found = _found(_document(*rows))
+    assert ("regal", "times_next_best") not in found
+    assert found["regal-seed0", "times_next_best"]["value"] == pytest.approx(2.0)
+
+
 def test_the_sequence_is_one_of_the_rivals() -> None:
     rows = [_graph("a", 80, **{BASE: [100, 100], "tuned": [99, 99], "gas": [95, 95], "regal": [90, 90]})]
     assert _found(_document(*rows))["regal", "times_next_best"]["value"] == pytest.approx(2.0)

@@ -53,7 +53,7 @@ def regal(
     quick: Annotated[
         bool,
         typer.Option(
-            "--quick", help="22 graphs of each task, two seeds, 5,000 evaluations: two minutes of CPU time."
+            "--quick", help="12 graphs of each task, two seeds, at most 5,000 evaluations: two minutes."
         ),
     ] = False,
     out: Annotated[

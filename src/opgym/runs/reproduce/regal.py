@@ -49,7 +49,7 @@ PARTS = ("test", "validation")
 #: Graphs of each population in the validation part, where no number is given.
 VALIDATION_GRAPHS = 24
 #: A quick look: so many graphs of each population, with the first of the seeds.
-QUICK_GRAPHS: Mapping[str, int] = MappingProxyType({"synthetic": 16, "real": 6})
+QUICK_GRAPHS: Mapping[str, int] = MappingProxyType({"synthetic": 8, "real": 4})
 QUICK_SEEDS = 2
 
 

@@ -27,7 +27,7 @@ SEEDS = (0, 2, 3, 4)
 #: Rows of each population on which CP-SAT runs, the first ones; on two devices all that its model is not too large for.
 CP_SAT_ROWS = {"synthetic": 24, "real": 12}
 #: Its limit, in OR-tools' deterministic time, of which a unit takes some seconds: what it finds is the same everywhere.
-CP_SAT_EFFORT = 5.0
+CP_SAT_EFFORT = 3.0
 
 #: What a column is: one that comes with this reproduction, a learned agent, or one with heuristics in its start.
 BASELINE, AGENT, SEEDED_AGENT = "baseline", "agent", "seeded agent"

@@ -140,10 +140,10 @@ def _tables(
                 [line["method"], _words(line["metric"]), _figure(line), _figure(line, line["paper"])]
                 for line in said
             ),
-            *([line["method"], "better, median [least, most], %", _percent(line), "-"] for line in spread),
+            *([line["method"], "better: median [least, most], %", _percent(line), "-"] for line in spread),
         ]
         if rest:
-            beside = ("agent", "figure", "ours", "the paper says, of its graphs")
+            beside = ("agent", "figure", "ours", "the paper's")
             found.append(TextTable(f"{title}: beside the paper", beside, rest))
     return found
 
@@ -177,9 +177,9 @@ def _percent(line: Mapping[str, Any] | None, digits: int = 1) -> str:
 
 def _words(metric: str) -> str:
     return {
-        "improvement": "better than BRKGA at the same evaluations, %",
-        "headroom_captured": "of the headroom, %",
-        "times_next_best": "times the gain of the next best method",
+        "improvement": "better, %",
+        "headroom_captured": "of headroom, %",
+        "times_next_best": "times the next best gain",
     }[metric]
 
 

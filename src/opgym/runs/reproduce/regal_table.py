@@ -53,7 +53,7 @@ def lines_of(document: Mapping[str, Any]) -> list[dict[str, Any]]:
         - ``feasible``: share of runs that find something that fits;
         - ``seconds`` and ``evaluations`` of a run, means over graphs;
         - of learned agents ``improvement_over:COLUMN`` for every other column, and ``times_next_best``: improvement
-          over that of the best of the paper's baselines (and GAS) at the same budget;
+          over that of the best of the paper's baselines (and GAS) at the same budget, where both improve;
         - of an agent that was trained several times ``improvement_of_trainings``: median, least and most.
 
         ``low`` and ``high`` are 95 % intervals of a bootstrap that draws graphs, or families with their twins of real
@@ -170,7 +170,7 @@ class Table:
         ]
         best = max((value for value in rivals if value is not None), default=None)
         own = self._improvement(name)
-        if best is not None and best > 0 and own is not None:
+        if best is not None and best > 0 and own is not None and own > 0:
             yield self._row(name, "times_next_best", own / best, None, None, len(rivals))
 
     def _trainings(self, shown: Sequence[str]) -> Iterator[dict[str, Any]]:
