@@ -22,10 +22,11 @@ FLOORS = {
     "datasets": 3,
     "envs": 4,
     "agents": 5, "leaderboards": 5,
-    "benchmark": 6, "conf": 6, "runs": 6,
-    "": 7,
-    "cli": 8,
-    "__main__": 9,
+    "conf": 6,  # settings of agents, which reproductions run
+    "benchmark": 7, "runs": 7,
+    "": 8,
+    "cli": 9,
+    "__main__": 10,
 }  # fmt: skip
 
 

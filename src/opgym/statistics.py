@@ -73,7 +73,7 @@ def clustered_mean(
         ValueError: No values, values that are not finite, or lengths that differ.
     """
     given, index = _clustered(values, cluster)
-    totals = np.bincount(index, weights=given)
+    totals = np.bincount(index, weights=given).astype(np.float64)
     counts = np.bincount(index).astype(np.float64)
     return _ratio(float(given.mean()), totals, counts, confidence, resamples, seed)
 
@@ -106,7 +106,7 @@ def clustered_ratio(
     whole, _ = _clustered(of, cluster)
     if not whole.sum() > 0:
         raise ValueError(f"a ratio to {whole.sum()}; expected a positive sum")
-    totals, counts = np.bincount(index, weights=given), np.bincount(index, weights=whole)
+    totals, counts = (np.bincount(index, weights=of).astype(np.float64) for of in (given, whole))
     return _ratio(float(given.sum() / whole.sum()), totals, counts, confidence, resamples, seed)
 
 
