@@ -57,6 +57,8 @@ def test_lines_tables_and_files(rows: Callable[..., Any], opgym: Run, tmp_path: 
         (("--columns", "brkga-5"), "unknown column 'brkga-5'; did you mean brkga-5"),
         (("--part", "train"), "unknown part 'train'"),
         (("--seeds", 5), "Invalid value for '--seeds'"),
+        (("--name", "../x"), "expected letters, digits"),
+        (("--evaluations", 0), "Invalid value for '--evaluations'"),
         (("--graphs", 0), "Invalid value for '--graphs'"),
     ],
 )

@@ -27,6 +27,7 @@ from opgym.runs.reproduce.regal import (
     spread,
 )
 from opgym.runs.reproduce.regal_methods import BASE, SEEDS
+from opgym.runs.reproduce.regal_table import lines_of
 
 FEW = Settings(("memory-1",), "validation", graphs=2, seeds=2, columns=("key-search-5k", "best-of-three"))
 GRAPH = "synthetic/er?costs=bytes&seed=1000005"
@@ -123,6 +124,7 @@ def test_with_links_the_same_graphs_pay_for_transfers() -> None:
         ({"tasks": ()}, InvalidProblemError),
         ({"graphs": 0}, InvalidProblemError),
         ({"seeds": 5}, InvalidProblemError),
+        ({"evaluations": 0}, InvalidProblemError),
     ],
 )
 def test_wrong_settings_are_refused(wrong: dict[str, Any], error: type[Exception]) -> None:
@@ -142,6 +144,20 @@ def test_columns_of_settings() -> None:
     assert [method.name for method in FEW.methods("time")] == [BASE, "key-search-5k"]
     with pytest.raises(UnknownIdError, match=r"did you mean .*idrs-5k"):
         Settings(columns=("idrs-5",)).methods("time")
+
+
+def test_another_budget_is_that_of_all_that_had_the_same() -> None:
+    methods = Settings(evaluations=20_000).methods("memory-1")
+    names = [method.name for method in methods]
+    assert names[:4] == ["brkga-20k", "brkga-tuned-20k", "brkga-seeded-20k", "key-search-20k"]
+    assert {"best-heuristic", "partition-dfs"} <= set(names)
+    assert not any(method.long for method in methods)
+    assert {method.evaluations for method in methods} == {20_000, None}
+    [document] = run(Settings(("memory-1",), "validation", 1, 1, columns=("key-search-5k",), evaluations=50))
+    for graph in document["graphs"]:
+        assert set(graph["columns"]) == {"brkga-50", "key-search-50"}
+        assert all(column["evaluations"] <= 50 for column in graph["columns"].values())
+    assert {line["method"] for line in lines_of(document)} == {"brkga-50", "key-search-50"}
 
 
 def test_a_dear_column_runs_on_the_first_rows_only(monkeypatch) -> None:

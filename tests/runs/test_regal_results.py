@@ -61,6 +61,16 @@ def test_the_page_is_made_anew_from_the_files(tmp_path: Path) -> None:
     assert "| regal | of headroom, % | 71.43 | 54 |" in lines
 
 
+def test_a_file_of_its_own_name_has_a_place_of_its_own(tmp_path: Path) -> None:
+    store(_document(*ROWS), tmp_path / file_name("memory-1", "ablations"))
+    page = PAGE.replace("memory-1", "memory-1-ablations")
+    assert "| tuned | 1.5 |" in with_results(page, tmp_path)
+    assert "Not measured yet" in with_results(PAGE, tmp_path)
+    store(_document(*ROWS) | {"task": "memory-2"}, tmp_path / file_name("memory-1", "ablations"))
+    with pytest.raises(InvalidDatasetError, match="holds memory-2, test; expected memory-1-ablations"):
+        with_results(page, tmp_path)
+
+
 def test_the_page_lists_deviations(tmp_path: Path) -> None:
     page = with_results(PAGE.replace("memory-1", "deviations"), tmp_path)
     assert page.count("\n- ") == len(DEVIATIONS)
@@ -88,5 +98,9 @@ def test_what_is_less_than_the_whole_test_has_another_name() -> None:
     assert sample_name(Settings(part="validation", quick=True)) == "validation"
     for less in (Settings(graphs=3), Settings(seeds=2), Settings(columns=("idrs-5k",))):
         assert sample_name(less) == "sample"
+    assert sample_name(Settings(evaluations=1_000)) == "sample"
+    assert sample_name(Settings(evaluations=1_000), "1k") == "1k"
+    assert sample_name(Settings(part="validation"), "x") == "validation-x"
+    assert sample_name(Settings(quick=True), "x") == "quick-x"
     assert file_name("time") == "regal-time.jsonl"
     assert file_name("time", "quick") == "regal-time-quick.jsonl"

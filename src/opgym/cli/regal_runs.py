@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -50,12 +51,19 @@ def regal(
     seeds: Annotated[
         int, typer.Option(min=1, max=4, metavar="N", help="Seeds, the same for every column.")
     ] = 4,
+    evaluations: Annotated[
+        int,
+        typer.Option(min=1, metavar="N", help="Budget of BRKGA and of what is compared at the same budget."),
+    ] = 5_000,
     quick: Annotated[
         bool,
         typer.Option(
             "--quick", help="12 graphs of each task, two seeds, at most 5,000 evaluations: two minutes."
         ),
     ] = False,
+    name: Annotated[
+        str, typer.Option(metavar="WORD", help="What files of results are called, beside their task.")
+    ] = "",
     out: Annotated[
         Path,
         typer.Option(metavar="DIR", help="Folder for rows and results; a run goes on with what is there."),
@@ -70,6 +78,7 @@ def regal(
     ```sh
     opgym reproduce regal --quick
     opgym reproduce regal --task memory-1 --part validation --graphs 50 --agents mine=runs/my-training
+    opgym reproduce regal --task memory-1 --evaluations 1000 --columns brkga-5k --name 1k
     ```
 
     Every column gets every graph with the same seeds, the random graphs of the test (the headline) and the real ones
@@ -97,13 +106,16 @@ def regal(
         tuple(weight_names()) if agents is None else _names(agents, "--agents"),
         None if columns is None else _names(columns, "--columns"),
         quick,
+        evaluations,
     )
-    for name in settings.tasks:
-        settings.methods(name)  # what cannot be is said before the folder is made
+    if not re.fullmatch(r"[\w-]*", name):
+        raise typer.BadParameter(f"{name!r}; expected letters, digits and -", param_hint="--name")
+    for each in settings.tasks:
+        settings.methods(each)  # what cannot be is said before the folder is made
     require_folder(out, "--out")
     with progress_bar("columns") as progress:
         documents = run(settings, out / "rows.jsonl", workers or cores(), progress)
-    sample = sample_name(settings)
+    sample = sample_name(settings, name)
     lines = [line for document in documents for line in lines_of(document)]
     for document in documents:
         store(document, out / file_name(document["task"], sample))
@@ -116,7 +128,6 @@ def regal(
 
 
 def _show(documents: Sequence[Mapping[str, Any]]) -> None:
-    from ..runs.reproduce.regal_methods import BASE
     from ..runs.reproduce.regal_results import tables
     from ..runs.reproduce.regal_table import DEVIATIONS
 
@@ -127,8 +138,9 @@ def _show(documents: Sequence[Mapping[str, Any]]) -> None:
             for row in rows:
                 grid.add_row(*row)
             show(grid)
+    base = documents[0]["methods"][0]["name"]
     note(
-        f"better: than {BASE}, seed by seed, where both fit; 95 % intervals over graphs, or families of real ones"
+        f"better: than {base}, seed by seed, where both fit; 95 % intervals over graphs, or families of real ones"
     )
     for text in DEVIATIONS:
         note(f"not as in the paper: {text}")

@@ -29,7 +29,7 @@ from ..parallel import in_order
 from ..references.regal_suites import CAP, CAP_EVALUATIONS, SETTINGS, easy_peak, generated, row_of
 from ..row_file import RowFile
 from .regal_agents import learned_methods, seeded
-from .regal_methods import SEEDS, Method, baselines
+from .regal_methods import EVALUATIONS, SEEDS, Method, baselines
 
 #: Raised when what a row holds changes its meaning: rows of other versions are measured anew.
 ROW_VERSION = 1
@@ -72,6 +72,7 @@ class Settings:
         columns: Names of the columns to run beside agents; ``None``: all baselines, and with links those that are soon
             done. The base is always among them.
         quick: Whether to leave out what takes long: of graphs, of seeds, and of columns.
+        evaluations: Of all columns with 5,000, whose names then say how many; longer ones are left out.
     """
 
     tasks: tuple[str, ...] = tuple(TASKS)
@@ -81,6 +82,7 @@ class Settings:
     agents: tuple[str, ...] = ()
     columns: tuple[str, ...] | None = None
     quick: bool = False
+    evaluations: int = EVALUATIONS
 
     def __post_init__(self) -> None:
         for task in self.tasks:
@@ -92,6 +94,8 @@ class Settings:
             raise InvalidProblemError("no tasks or no graphs; expected at least one")
         if not 1 <= self.seeds <= len(SEEDS):
             raise InvalidProblemError(f"{self.seeds} seeds; expected 1 to {len(SEEDS)}")
+        if self.evaluations < 1:
+            raise InvalidProblemError(f"{self.evaluations} evaluations; expected at least 1")
 
     @property
     def chosen_seeds(self) -> tuple[int, ...]:
@@ -110,13 +114,13 @@ class Settings:
             if name not in every:
                 raise unknown_id("column", name, sorted(every))
         found = baselines(devices_of(task))
-        short = self.quick or TASKS[task][1]
+        short = self.quick or TASKS[task][1] or self.evaluations != EVALUATIONS
         base, *others = [method for method in found if not (short and method.long)]
         if self.columns is not None:
             others = [method for method in found[1:] if method.name in self.columns]
         for method in learned_methods(self.agents):
             others += [method, *filter(None, [seeded(method, devices_of(task))])]
-        return [base, *others]
+        return [method.with_evaluations(self.evaluations) for method in (base, *others)]
 
 
 # --- Which graphs -------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import copy
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -77,6 +77,15 @@ class Method:
             "starts": list(self.starts),
             "weights": self.weights,
         }
+
+    def with_evaluations(self, evaluations: int) -> Method:
+        """The same with another budget, if it has that of the base; a name that says the budget says it then."""
+        if self.evaluations != EVALUATIONS or evaluations == EVALUATIONS:
+            return self
+        thousands, rest = divmod(evaluations, 1_000)
+        budget = f"-{evaluations}" if rest or not thousands else f"-{thousands}k"
+        name = self.name.removesuffix("-5k") + budget if self.name.endswith("-5k") else self.name
+        return replace(self, name=name, evaluations=evaluations)
 
     def chosen_seeds(self, seeds: Sequence[int]) -> tuple[int, ...]:
         """Those of some seeds that it is run with."""

@@ -16,14 +16,14 @@ from ...datasets.suites import POPULATIONS
 from ...errors import InvalidDatasetError
 from ...graphs.atomic import write_text
 from .regal import Settings
-from .regal_methods import BASE, BASELINE, SEEDS
+from .regal_methods import BASELINE, EVALUATIONS, SEEDS
 from .regal_table import DEVIATIONS, lines_of
 
 FORMAT = "opgym.regal-results/1"
 _HEAD = ("format", "task", "part", "suite_version", "reference_version", "seeds", "methods")
 _GRAPH = ("graph", "population", "twins", "ops", "best_known", "columns")
 _DEVIATIONS = "deviations"
-_BLOCK = re.compile(r"(<!-- results: (?P<task>[\w-]+) -->\n).*?(<!-- end of results -->)", re.DOTALL)
+_BLOCK = re.compile(r"(<!-- results: (?P<name>[\w-]+) -->\n).*?(<!-- end of results -->)", re.DOTALL)
 
 
 def file_name(task: str, sample: str = "") -> str:
@@ -31,14 +31,17 @@ def file_name(task: str, sample: str = "") -> str:
     return f"regal-{task}{'-' * bool(sample)}{sample}.jsonl"
 
 
-def sample_name(settings: Settings) -> str:
-    """A word for what is less than the whole test with all columns and seeds; empty for that."""
-    if settings.part != "test":
-        return settings.part
-    if settings.quick:
-        return "quick"
-    whole = (settings.graphs, settings.seeds, settings.columns) == (None, len(SEEDS), None)
-    return "" if whole else "sample"
+def sample_name(settings: Settings, name: str = "") -> str:
+    """What files of results are called beside their task; empty for the whole test with all columns and seeds.
+
+    Args:
+        settings: What was measured.
+        name: What they are to be called; validation and a quick look say so all the same.
+    """
+    if settings.part != "test" or settings.quick:
+        return "-".join(filter(None, [settings.part if settings.part != "test" else "quick", name]))
+    chosen = (settings.graphs, settings.seeds, settings.columns, settings.evaluations)
+    return name or ("" if chosen == (None, len(SEEDS), None, EVALUATIONS) else "sample")
 
 
 def store(document: Mapping[str, Any], path: Path) -> None:
@@ -110,8 +113,9 @@ def _tables(
     kinds = {method["name"]: method["kind"] for method in document["methods"]}
     shown = [name for name in kinds if (name, "feasible") in by]
     rows = [_row(name, by) for name in shown]
-    headroom = by.get((BASE, "headroom"))
-    left = "" if headroom is None else f"; {BASE} leaves {_percent(headroom)} % to the best known"
+    base = document["methods"][0]["name"]
+    headroom = by.get((base, "headroom"))
+    left = "" if headroom is None else f"; {base} leaves {_percent(headroom)} % to the best known"
     headings = (
         "column",
         "better, %",
@@ -128,7 +132,7 @@ def _tables(
         over = [
             [other, *(_percent(by.get((name, f"improvement_over:{other}"))) for name in agents)]
             for other in shown
-            if other != BASE
+            if other != base
         ]
         found.append(
             TextTable(f"{title}: agents beside every other column, %", ("better than", *agents), over)
@@ -198,8 +202,9 @@ def with_results(page: str, folder: Path) -> str:
     """A page with its results made anew.
 
     Args:
-        page: Text with ``<!-- results: TASK -->`` and ``<!-- end of results -->`` around the tables of each task, or,
-            for ``deviations``, around what is not as in the paper.
+        page: Text with ``<!-- results: NAME -->`` and ``<!-- end of results -->`` around the tables of each file
+            ``regal-NAME.jsonl``, a task and what it is called beside; or, for ``deviations``, around what is not as in
+            the paper.
         folder: Where the files are.
 
     Raises:
@@ -207,22 +212,22 @@ def with_results(page: str, folder: Path) -> str:
     """
 
     def made(match: re.Match[str]) -> str:
-        if match["task"] == _DEVIATIONS:
+        if match["name"] == _DEVIATIONS:
             return match[1] + "".join(f"- {text}\n" for text in DEVIATIONS) + match[3]
-        return match[1] + markdown(match["task"], folder) + match[3]
+        return match[1] + markdown(match["name"], folder) + match[3]
 
     return _BLOCK.sub(made, page)
 
 
-def markdown(task: str, folder: Path) -> str:
-    """The tables of a task."""
-    path = folder / file_name(task)
+def markdown(name: str, folder: Path) -> str:
+    """The tables of a file, by its task and what else its name says."""
+    path = folder / file_name(name)
     if not path.exists():
-        return f"Not measured yet: `opgym reproduce regal --task {task}`.\n"
+        return f"Not measured yet: `opgym reproduce regal --task {name}`.\n"
     document = stored(path)
-    if (document["task"], document["part"]) != (task, "test"):
+    if not (f"{name}-".startswith(f"{document['task']}-") and document["part"] == "test"):
         raise InvalidDatasetError(
-            f"{path}: holds {document['task']}, {document['part']}; expected {task}, test"
+            f"{path}: holds {document['task']}, {document['part']}; expected {name}, test"
         )
     text = []
     for title, headings, rows in tables(document):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ...datasets.suites import POPULATIONS
 from ...statistics import Interval, clustered_mean, clustered_ratio
-from .regal_methods import AGENT, BASE, BASELINE
+from .regal_methods import AGENT, BASELINE
 
 Floats = NDArray[np.float64]
 
@@ -105,6 +105,11 @@ class Table:
         twins = np.array([graph["twins"] for graph in graphs])
         return cls(f"{document['task']}/{population}", methods, values, np.array(best, float), twins, columns)
 
+    @property
+    def base(self) -> str:
+        """The column that all others are compared with."""
+        return next(iter(self.methods))
+
     def lines(self) -> Iterator[dict[str, Any]]:
         """Everything that is reported of it."""
         shown = [name for name in self.methods if self.columns[name]]
@@ -118,21 +123,21 @@ class Table:
     # --- one column
 
     def _plain(self, name: str) -> Iterator[dict[str, Any]]:
-        if name == BASE:
-            both = self._both(BASE, BASE)
+        if name == self.base:
+            both = self._both(self.base, self.base)
             known = both & ~np.isnan(self.best_known)[:, None]
-            room = 1 - self.best_known[:, None] / self._finite(BASE)
+            room = 1 - self.best_known[:, None] / self._finite(self.base)
             yield from self._line(
                 name, "headroom", self._interval(clustered_mean, known, room), int(known.sum())
             )
         else:
-            both = self._both(name, BASE)
-            gain = self.gain(name, BASE)
+            both = self._both(name, self.base)
+            gain = self.gain(name, self.base)
             yield from self._line(
                 name, "improvement", self._interval(clustered_mean, both, gain), int(both.sum())
             )
             known = both & ~np.isnan(self.best_known)[:, None]
-            room = 1 - self.best_known[:, None] / self._finite(BASE)
+            room = 1 - self.best_known[:, None] / self._finite(self.base)
             share = self._interval(clustered_ratio, known, gain, room)
             yield from self._line(name, "headroom_captured", share, int(known.sum()))
             yield from self._ranks(name)
@@ -144,7 +149,7 @@ class Table:
             yield self._row(name, metric, mean, None, None, len(self.columns[name]))
 
     def _ranks(self, name: str) -> Iterator[dict[str, Any]]:
-        ours, base = self.values[name], self.values[BASE]
+        ours, base = self.values[name], self.values[self.base]
         ran = ~(np.isnan(ours) | np.isnan(base))
         counts = {"wins": ours < base, "ties": ours == base, "losses": ours > base}
         for metric, hit in counts.items():
@@ -154,7 +159,7 @@ class Table:
 
     def _beside(self, name: str, shown: Sequence[str]) -> Iterator[dict[str, Any]]:
         for other in shown:
-            if other in (name, BASE):
+            if other in (name, self.base):
                 continue
             both = self._both(name, other)
             found = self._interval(clustered_mean, both, self.gain(name, other))
@@ -162,7 +167,7 @@ class Table:
         rivals = [
             self._improvement(other)
             for other in shown
-            if other not in (name, BASE)
+            if other not in (name, self.base)
             and (
                 (self.methods[other]["published"] and not self.methods[other]["long"])
                 or (self.methods[other]["solver"] == "gas" and self.methods[other]["kind"] == AGENT)
@@ -204,8 +209,8 @@ class Table:
         return both
 
     def _improvement(self, name: str) -> float | None:
-        both = self._both(name, BASE)
-        return float(self.gain(name, BASE)[both].mean()) if both.any() else None
+        both = self._both(name, self.base)
+        return float(self.gain(name, self.base)[both].mean()) if both.any() else None
 
     def _interval(
         self, statistic: Callable[..., Interval], chosen: NDArray[np.bool_], *values: Floats
