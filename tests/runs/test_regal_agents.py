@@ -135,6 +135,26 @@ def test_a_learner_of_proposals_solves_within_the_budget(tiny: Path) -> None:
     assert (found.outcome, found.evaluations) == (direct.outcome, 5_000)
 
 
+def test_a_learner_of_proposals_is_seeded(tiny: Path) -> None:
+    [method] = learned_methods([f"regal={tiny}"])
+    problem = row_of("regal-memory-1", GRAPH, "validation").problem()
+    other = seeded(method, 1)
+    assert other is not None
+    [found] = other.run(problem, 0)
+    heuristics = [make(name).solve(problem).outcome.value for name in starts_of(1)]
+    assert found.outcome.value <= min(heuristics)
+    assert found.evaluations == 5_000
+    assert "started from" in found.note
+    assert "started from" not in method.run(problem, 0)[0].note
+
+
+def test_settings_that_name_a_folder_change_with_what_is_in_it(tiny: Path, tmp_path: Path) -> None:
+    settings = tmp_path / "mine.yaml"
+    settings.write_text(f"solver: regal\noptions:\n  weights: {tiny}\n")
+    [method] = learned_methods([str(settings)])
+    assert method.key["weights"] == learned_methods([str(tiny)])[0].training
+
+
 def test_shipped_weights_have_names_and_are_part_of_the_column(
     tiny: Path, tmp_path: Path, monkeypatch
 ) -> None:

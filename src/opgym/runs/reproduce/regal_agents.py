@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from ...agents import Learner, Solver, is_learner, names
-from ...agents.regal.shipped import SHIPPED, folder_of, weight_names
+from ...agents.regal.base import ProposalLearner
+from ...agents.regal.shipped import NONE, folder_of, weight_names
 from ...agents.registry import solver_class
 from ...agents.saved import AGENT_FILE
 from ...conf import agent, agent_names
@@ -70,7 +71,7 @@ def _method(text: str) -> Method:
         raise InvalidProblemError(
             f"agent {given!r} has learned nothing; train it (opgym train agent={solver.name}) and give the folder"
         )
-    stem, weights = _TRAINING.fullmatch(name), _shipped_digest(solver)
+    stem, weights = _TRAINING.fullmatch(name), _named_weights(solver)
     return Method(
         name,
         (contestant,),
@@ -89,21 +90,20 @@ def _contestant(name: str, given: str) -> Contestant:
         return replace(Contestant.of(given), name=name)
     if given in agent_names() or given.endswith(".yaml"):
         return Contestant.of_solver(name, agent(given))
-    if given in weight_names():
-        return replace(Contestant.of(os.fspath(_weights_folder(given, ""))), name=name)
+    shipped = folder_of(given, "") if given in weight_names() else None
+    if shipped is not None:
+        return replace(Contestant.of(os.fspath(shipped)), name=name)
     if os.sep in given or Path(given).exists():
         raise InvalidProblemError(f"agent {given!r}: no folder with {AGENT_FILE}, and none of a training")
     learners = [solver for solver in names() if is_learner(solver_class(solver))]
     raise unknown_id("agent", given, [*learners, *weight_names()])
 
 
-def _shipped_digest(solver: Solver[Any, Any]) -> str:
-    """Of weights that come with the package, which no option holds; empty for others."""
-    weights = getattr(solver, "weights", "")
-    own = getattr(solver, "learned", None) is not None
-    if own or (weights != SHIPPED and weights not in weight_names()):
+def _named_weights(solver: Solver[Any, Any]) -> str:
+    """Digest of the weights that an option of a learner names, and does not hold; empty for others."""
+    if not isinstance(solver, ProposalLearner) or solver.learned is not None or solver.weights == NONE:
         return ""
-    return _digest_of(_weights_folder(weights, solver.name))
+    return _digest_of(folder_of(solver.weights, solver.name))
 
 
 def _saved_in(contestant: Contestant) -> Path | None:
@@ -116,10 +116,3 @@ def _digest_of(folder: Path | None) -> str:
     if folder is None or not (folder / WEIGHTS_FILE).is_file():
         return ""
     return hashlib.sha256((folder / WEIGHTS_FILE).read_bytes()).hexdigest()[:_DIGITS]
-
-
-def _weights_folder(weights: str, learner: str) -> Path:
-    folder = folder_of(weights, learner)
-    if folder is None:
-        raise InvalidProblemError(f"no weights of {learner!r} come with this version of opgym")
-    return folder
