@@ -116,27 +116,21 @@ def _tables(
     base = document["methods"][0]["name"]
     headroom = by.get((base, "headroom"))
     left = "" if headroom is None else f"; {base} leaves {_percent(headroom)} % to the best known"
-    headings = (
-        "column",
-        "better, %",
-        "of headroom, %",
-        "won / tied / lost",
-        "fits",
-        "s",
-        "evaluations",
-        "graphs",
-    )
+    headings = ("column", "better, %", "headroom, %", "won / tied / lost", "fits", "s", "evaluations")
     found = [TextTable(title + left, headings, rows)]
     agents = [name for name in shown if kinds[name] != BASELINE]
     if agents:
-        over = [
-            [other, *(_percent(by.get((name, f"improvement_over:{other}"))) for name in agents)]
-            for other in shown
-            if other != base
+        same = [
+            method["name"]
+            for method in document["methods"][1:]
+            if (method["kind"], method["evaluations"]) == (BASELINE, document["methods"][0]["evaluations"])
+            and method["name"] in shown
         ]
-        found.append(
-            TextTable(f"{title}: agents beside every other column, %", ("better than", *agents), over)
-        )
+        over = [
+            [name, *(_percent(by.get((name, f"improvement_over:{other}"))) for other in same)]
+            for name in agents
+        ]
+        found.append(TextTable(f"{title}: better than other columns, %", ("agent", *same), over))
         said = [line for line in lines if line["paper"] is not None]
         spread = [line for line in lines if line["metric"] == "improvement_of_trainings"]
         rest = [
@@ -166,7 +160,6 @@ def _row(name: str, by: Mapping[tuple[str, str], Mapping[str, Any]]) -> list[str
         f"{round(fits['value'] * fits['n'])} of {fits['n']}",
         f"{by[name, 'seconds']['value']:.2f}",
         f"{spent['value']:,.0f}",
-        str(spent["n"]),
     ]
 
 
