@@ -26,6 +26,8 @@ from .trials import Trial, Trials
 
 #: Advantages beyond so many standard deviations count as that many: an end that does not fit is far off the others.
 _MOST_ADVANTAGE = 3.0
+#: Spread of the rewards of a graph below which all its proposals are about as good: half a per cent.
+_LEAST_SPREAD = 0.005
 #: Norm to which gradients are shortened.
 _MOST_GRADIENT = 1.0
 #: Weight of the loss of the value head.
@@ -221,14 +223,17 @@ class Training:
         if self._policy.value is None:
             others = (rewards.sum(0) - rewards) / (len(rewards) - 1)
             advantage, loss = rewards - others, torch.zeros(())
+            # Of each graph by itself: where some runs do not fit, rewards differ ten times as much as elsewhere.
+            spread = rewards.std(0, correction=0)
         else:
             expected = (
                 self._policy.value(batch.mean_of(nodes.T).T).squeeze(-1) - 1
             )  # at first it expects parity
             advantage, loss = rewards - expected.detach(), ((rewards - expected) ** 2).mean()
             advantage = advantage - advantage.mean()
-        spread = advantage.std(correction=0).clamp(min=1e-6)
-        return (advantage / spread).clamp(-_MOST_ADVANTAGE, _MOST_ADVANTAGE), loss
+            spread = advantage.std(correction=0)
+        advantage = advantage / spread.clamp(min=_LEAST_SPREAD)
+        return advantage.clamp(-_MOST_ADVANTAGE, _MOST_ADVANTAGE), loss
 
     def _step(self, loss: Tensor) -> None:
         if self._recipe.anneal:

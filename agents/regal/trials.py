@@ -96,7 +96,9 @@ class Trials:
         traceback: TracebackType | None,
     ) -> None:
         if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
+            # What still runs after an interrupt ends by itself, soon: Python waits for it before it exits. A second
+            # interrupt must not end that wait, as it would here, or a run would outlive the interpreter.
+            self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 def proposal_of(instance: Instance, bins: NDArray[np.integer], initial: bool) -> Proposal:
