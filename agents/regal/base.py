@@ -74,11 +74,11 @@ class ProposalLearner(Learner[AnyProblem, Any]):
     autoregressive: bool = True
     initial: bool = False
     baseline: str = "samples"
-    graphs: int = 8
+    graphs: int = 16
     samples: int = 8
     learning_rate: float = 1e-3
     anneal: bool = True
-    entropy: float = 1e-3
+    entropy: float = 3e-3
     validate_every: int = 50
     starts: tuple[str, ...] = ()
     population: int = Brkga.population

@@ -31,7 +31,7 @@ class BetaHeads(nn.Module):
             preference. (Uniform bins would be the proposals of ``idrs``, which are worse than none.)
     """
 
-    def __init__(self, width: int, *, autoregressive: bool = True, spread: float = 0.15) -> None:
+    def __init__(self, width: int, *, autoregressive: bool = True, spread: float = 0.25) -> None:
         super().__init__()
         self.hidden = nn.Linear(width, width)
         self.out = nn.ModuleList(nn.Linear(width, BINS) for _ in range(DECISIONS))
