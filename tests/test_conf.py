@@ -34,6 +34,10 @@ def test_settings_of_the_name_of_a_solver_are_its_defaults():
         assert conf.agent(name) == conf.make_agent(name) == make(name)
 
 
+def test_regal_as_published_is_the_learner_with_its_defaults():
+    assert conf.agent("regal") == make("regal")
+
+
 def test_a_file_names_a_solver_and_its_options(tmp_path):
     path = _file(
         tmp_path, "# note\nsolver: order-annealing\noptions:\n  evaluations: 7\n  temperature: 0.5\n"

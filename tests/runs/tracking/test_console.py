@@ -40,6 +40,14 @@ def test_it_remembers_the_best_value_while_lines_come_without():
     assert "2,000/10,000 steps, 1,000 steps/s, best 3, 0:08 left" in line
 
 
+def test_it_says_what_the_best_weights_gain():
+    bar = Bar(total_steps=100)
+    bar.says(40, 1.0, validation_gain=0.0312, best_validation_gain=0.0312)
+    line = bar.says(50, 1.0, reward=-1.0)
+    bar.tracker.close()
+    assert "50/100 steps, 50 steps/s, +3.1% gained on validation problems, 0:01 left" in line
+
+
 def test_speed_is_that_since_the_training_went_on():
     bar = Bar(total_steps=100, resumed_from=80)
     line = bar.says(90, 10.0)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ...agents.metrics import BEST_VALUE, RATIO_TO_REFERENCE
+from ...agents.metrics import BEST_VALIDATION_GAIN, BEST_VALUE, RATIO_TO_REFERENCE
 from .tracker import Metrics, Tracker
 
 if TYPE_CHECKING:
@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 class ConsoleTracker(Tracker):
-    """Steps, steps per second, best value, its ratio to the reference and the time left, in one line on stderr.
+    """Steps, steps per second, the best value so far and the time left, in one line on stderr.
+
+    The best value stands with its ratio to the reference; where weights are chosen by validation problems, it is what
+    the best ones gain there.
 
     Where stderr is no terminal nothing is shown: a log file or the output of a job is no place for a bar.
 
@@ -58,6 +61,7 @@ class ConsoleTracker(Tracker):
         self._total, self._unit = total_steps, unit
         self._best: float | None = None
         self._ratio: float | None = None
+        self._gain: float | None = None
         self._task: TaskID = self._bar.add_task(title, total=total_steps, completed=resumed_from, said="")
         self._bar.start()
 
@@ -67,6 +71,7 @@ class ConsoleTracker(Tracker):
             return
         self._best = metrics.get(BEST_VALUE.name, self._best)
         self._ratio = metrics.get(RATIO_TO_REFERENCE.name, self._ratio)
+        self._gain = metrics.get(BEST_VALIDATION_GAIN.name, self._gain)
         self._bar.update(self._task, completed=steps, said=self._said(steps), refresh=True)
 
     def _said(self, steps: int) -> str:
@@ -80,6 +85,8 @@ class ConsoleTracker(Tracker):
             parts.append(f"best {self._best:,.6g} {self._unit}".rstrip())
         if self._ratio is not None:
             parts.append(f"{self._ratio:.3f} of reference")
+        if self._gain is not None:
+            parts.append(f"{self._gain:+.1%} gained on validation problems")
         if rate and self._total is not None and steps < self._total:
             parts.append(f"{duration((self._total - steps) / rate)} left")
         return ", ".join(parts)
