@@ -10,6 +10,7 @@
 
 #include "brkga.hpp"
 #include "key_decoder.hpp"
+#include "key_reconciliation.hpp"
 #include "key_search.hpp"
 #include "numpy_arrays.hpp"
 
@@ -52,6 +53,17 @@ nb::tuple evaluate_all(const KeyDecoder& decoder, const In2<float>& keys) {
     return nb::make_tuple(to_numpy(std::move(overflow_share)), to_numpy(std::move(value)));
 }
 
+nb::tuple reconciled(const KeyDecoder& decoder, const In1<float>& keys, const In1<float>& preferred, uint64_t seed) {
+    std::vector<float> from = keys_of(decoder, keys);
+    const std::vector<float> to = keys_of(decoder, preferred);
+    Reconciled result;
+    {
+        const nb::gil_scoped_release released;
+        result = reconcile(decoder, std::move(from), to, seed);
+    }
+    return nb::make_tuple(to_numpy(std::move(result.keys)), to_pair(result.fitness), result.evaluations);
+}
+
 void bind_key_decoder(nb::module_& m) {
     nb::class_<KeyDecoder>(m, "KeyDecoder", "Keys in [0, 1] as a placement with priorities.")
         .def("__init__",
@@ -81,7 +93,11 @@ void bind_key_decoder(nb::module_& m) {
         .def("evaluate_all", &evaluate_all, "keys"_a.noconvert(),
              nb::sig("def evaluate_all(self, keys: NDArray[numpy.float32]) -> tuple[NDArray[numpy.float64], "
                      "NDArray[numpy.int64]]"),
-             "The same of every row of ``keys``, ``[rows, genes]``: overflow shares and values, each ``[rows]``.");
+             "The same of every row of ``keys``, ``[rows, genes]``: overflow shares and values, each ``[rows]``.")
+        .def("reconcile", &reconciled, "keys"_a.noconvert(), "preferred"_a.noconvert(), "seed"_a,
+             nb::sig("def reconcile(self, keys: NDArray[numpy.float32], preferred: NDArray[numpy.float32], seed: int) "
+                     "-> tuple[NDArray[numpy.float32], tuple[float, int], int]"),
+             "Keys with as much of ``preferred`` as is not worse: keys, overflow share and value, evaluations.");
 }
 
 // A distribution as Python gives it: quantiles [rows, knots], and the row of each gene.

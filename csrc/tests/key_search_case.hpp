@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "../brkga.hpp"
+#include "../key_reconciliation.hpp"
 #include "../key_search.hpp"
 #include "../plain_simulator.hpp"
 #include "random_case.hpp"
@@ -73,6 +74,14 @@ inline std::string wrong_with_key_searches(uint64_t seed) {
         return "annealing's best == plain";
     if (plain_fitness(simulator, decoder, found[0], capacity_bytes) < annealing.best_score())
         return "annealing is no worse than its start";
+
+    const Reconciled reconciled = reconcile(decoder, annealing.best(), found[0], seed);
+    if (annealing.best_score() < reconciled.fitness) return "reconciled keys are no worse";
+    if (!same(reconciled.fitness, plain_fitness(simulator, decoder, reconciled.keys, capacity_bytes)))
+        return "reconciled keys == plain";
+    for (size_t gene = 0; gene < found[0].size(); ++gene)
+        if (reconciled.keys[gene] != found[0][gene] && reconciled.keys[gene] != annealing.best()[gene])
+            return "reconciled keys are one or the other";
     return "";
 }
 

@@ -249,6 +249,11 @@ class KeyDecoder:
         The same of every row of ``keys``, ``[rows, genes]``: overflow shares and values, each ``[rows]``.
         """
 
+    def reconcile(self, keys: NDArray[numpy.float32], preferred: NDArray[numpy.float32], seed: int) -> tuple[NDArray[numpy.float32], tuple[float, int], int]:
+        """
+        Keys with as much of ``preferred`` as is not worse: keys, overflow share and value, evaluations.
+        """
+
 def draw_keys(distribution: tuple[Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], float], chromosomes: int, seed: int) -> Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C')]:
     """Keys drawn as BRKGA draws its mutants, [chromosomes * genes]."""
 

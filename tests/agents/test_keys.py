@@ -63,6 +63,39 @@ def test_many_chromosomes_are_worth_what_each_is_worth():
         decoder.evaluate_all(keys[:, 1:].copy())
 
 
+@pytest.mark.parametrize("objective", SIMULATED)
+@pytest.mark.parametrize("seed", range(20))
+def test_reconciled_keys_are_no_worse_and_nearer_to_the_preferred_ones(objective, seed):
+    rng = np.random.default_rng(seed)
+    encoding = KeyEncoding(draw_problem(rng, objective), transfer_keys=bool(seed % 2))
+    keys, preferred = (random_keys(rng, encoding) for _ in range(2))
+    found, fitness, evaluations = encoding.decoder.reconcile(keys, preferred, seed)
+    assert fitness == encoding.decoder.evaluate(found) <= encoding.decoder.evaluate(keys)
+    assert ((found == keys) | (found == preferred)).all()
+    assert 1 <= evaluations <= 1 + encoding.genes
+    again = encoding.decoder.reconcile(keys, preferred, seed)
+    assert np.array_equal(again[0], found)
+    assert again[1:] == (fitness, evaluations)
+    # What is left differs for a reason: once more changes hardly anything, and never for the worse.
+    assert encoding.decoder.reconcile(found, preferred, seed + 1)[1] <= fitness
+    same, _, spent = encoding.decoder.reconcile(keys, keys, seed)
+    assert np.array_equal(same, keys)
+    assert spent == 1
+
+
+def test_what_does_not_count_becomes_the_preferred():
+    builder, read = GraphBuilder("chain"), []
+    for _ in range(6):  # it has one order, whatever the keys
+        written = builder.tensor(bytes=1)
+        builder.op("op", inputs=read, outputs=[written])
+        read = [written]
+    encoding = KeyEncoding(SchedulingProblem(builder.build()))
+    keys, preferred = np.zeros(6, np.float32), np.linspace(0, 1, 6, dtype=np.float32)
+    found, _, evaluations = encoding.decoder.reconcile(keys, preferred, 0)
+    assert np.array_equal(found, preferred)
+    assert evaluations == 6  # the keys themselves, and each of the five that differ
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_the_keys_of_a_placement_stand_for_it(seed):
     rng = np.random.default_rng(seed)
