@@ -1,0 +1,93 @@
+"""The network of our own policy: messages along edges, and attention by how ops are related."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ..task import FIELDS
+from .batch import ATTENTION_KINDS, Batch
+from .structure import EDGE_WEIGHTS, NODE_FIELDS
+
+#: What it says of an op: logit and spread of its position, and the logit of device 1.
+OUTPUTS = 3
+#: Untrained, a position is a little narrower than the uniform distribution.
+_SPREAD = -1.0
+
+
+class Layer(nn.Module):
+    """One round: each op hears from its neighbours in both directions, then attends to four kinds of ops.
+
+    Messages of a direction are summed twice, in equal shares and by the bytes that a reader accounts for. A quarter of
+    the heads each attends to what runs before the op, what runs behind it, what is unrelated, and everything.
+
+    Args:
+        width: Numbers per op, a multiple of 4.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+        self.forwards = nn.Linear(width, width)
+        self.backwards = nn.Linear(width, width)
+        self.update = nn.Sequential(
+            nn.Linear((1 + 2 * len(EDGE_WEIGHTS)) * width, width), nn.GELU(), nn.Linear(width, width)
+        )
+        self.norm_attention = nn.LayerNorm(width)
+        self.attend = nn.Linear(width, 3 * width)
+        self.attended = nn.Linear(width, width)
+
+    def forward(self, nodes: Tensor, batch: Batch) -> Tensor:
+        """New ops from ops, ``[nodes, width]``."""
+        seen = self.norm(nodes)
+        heard = [
+            seen,
+            _heard(functional.gelu(self.forwards(seen)), batch.writer, batch.reader, batch.to_reader),
+            _heard(functional.gelu(self.backwards(seen)), batch.reader, batch.writer, batch.to_writer),
+        ]
+        nodes = nodes + self.update(torch.cat(heard, dim=1))
+        changed: Tensor = nodes + self.attended(self._attention(self.norm_attention(nodes), batch))
+        return changed
+
+    def _attention(self, nodes: Tensor, batch: Batch) -> Tensor:
+        graphs, _, most, _ = batch.mask.shape
+        width = nodes.shape[1]
+        padded = nodes.new_zeros(graphs * most, 3 * width).index_copy(0, batch.slot, self.attend(nodes))
+        query, key, value = padded.view(graphs, most, 3, ATTENTION_KINDS, -1).permute(2, 0, 3, 1, 4)
+        found = functional.scaled_dot_product_attention(query, key, value, attn_mask=batch.mask)
+        return found.transpose(1, 2).reshape(graphs * most, width).index_select(0, batch.slot)
+
+
+def _heard(messages: Tensor, sender: Tensor, receiver: Tensor, weights: Tensor) -> Tensor:
+    """Sums of messages over the edges into each op, one for each weight, ``[nodes, weights * width]``."""
+    along = messages.index_select(0, sender)
+    weighted = torch.cat([along * weight[:, None] for weight in weights.unbind(1)], dim=1)
+    return messages.new_zeros(len(messages), weighted.shape[1]).index_add(0, receiver, weighted)
+
+
+class PositionNetwork(nn.Module):
+    """From graphs to where each op is expected to stand, how sure that is, and on which device.
+
+    Args:
+        width: Numbers per op, a multiple of 4.
+        layers: Rounds, each with weights of its own.
+    """
+
+    def __init__(self, width: int, layers: int) -> None:
+        super().__init__()
+        self.embed = nn.Sequential(
+            nn.Linear(len(NODE_FIELDS) + FIELDS, width), nn.GELU(), nn.Linear(width, width)
+        )
+        self.layers = nn.ModuleList(Layer(width) for _ in range(layers))
+        self.head = nn.Sequential(
+            nn.LayerNorm(width), nn.Linear(width, width), nn.GELU(), nn.Linear(width, OUTPUTS)
+        )
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Logit of the mean position, of the share of its largest variance, and of device 1, ``[nodes, 3]``."""
+        nodes = self.embed(batch.nodes)
+        for layer in self.layers:
+            nodes = layer(nodes, batch)
+        found: Tensor = self.head(nodes) + torch.tensor([0.0, _SPREAD, 0.0])
+        return found
