@@ -12,7 +12,7 @@ from ..learner import Monitor
 from ..sb3.isolation import isolated
 from .network import fingerprint_of
 from .policy import Policy
-from .reinforce import Recipe, Training, new_policy
+from .reinforce import Recipe, Reinforce, new_policy
 from .saved import options_of
 from .task import AnyProblem
 from .trials import Trials
@@ -41,8 +41,8 @@ def fit(
     before = learner.learned
     network = before.network if before else learner.network()
     recipe = Recipe(
-        network, learner.graphs, learner.samples, learner.learning_rate, learner.anneal, learner.entropy,
-        learner.validate_every, learner.groups, learner.transfer_keys,
+        network, learner.initial, learner.graphs, learner.samples, learner.learning_rate, learner.anneal,
+        learner.entropy, learner.validate_every, learner.groups, learner.transfer_keys,
     )  # fmt: skip
     identity = {
         "format": _FORMAT,
@@ -55,12 +55,10 @@ def fit(
         "validation": fingerprint_of(validation),
         "started_from": before.digest if before else None,
     }
-    runs = Trials(
-        learner.brkga(), learner.evaluations_per_run, initial=learner.initial, threads=learner.threads
-    )
+    runs = Trials(learner.brkga(), learner.evaluations_per_run, threads=learner.threads)
     with isolated(1, "cpu"), runs:
         policy = Policy.of(network, before.weights).train() if before else new_policy(network, seed)
-        training = Training(recipe, policy, problems, validation, runs, steps, seed)
+        training = Reinforce(recipe, policy, problems, validation, runs, steps, seed)
         training.run(identity, monitor)
         weights, gain = training.result
     return weights, training.steps, gain

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ..search.keys import KeyEncoding, betas
+from ..search.keys import KeyEncoding, Proposal, betas
 from .graph_features import GraphFeatures
 from .task import AnyProblem, Task
 
@@ -68,6 +68,18 @@ class Instance:
             result[encoding.affinities] = _betas(np.floor(shared + 0.5).reshape(-1, 2))
         result[encoding.priorities] = _betas(by_slot[encoding.ops, -1])
         return result
+
+
+def proposal_of(instance: Instance, bins: NDArray[np.integer], initial: bool) -> Proposal:
+    """What BRKGA draws from.
+
+    Args:
+        instance: The problem.
+        bins: What was decided of its ops, ``[ops, 6]``.
+        initial: Whether the first generation draws from it, too.
+    """
+    genes = instance.genes(bins)
+    return Proposal(mutants=genes, initial=genes if initial else None)
 
 
 def _betas(bins: NDArray[np.number]) -> NDArray[np.float64]:

@@ -2,46 +2,31 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from ...errors import OpgymError
 from .. import metrics
-from ..learner import Monitor
-from ..sb3.tree_file import read_tree, write_tree
+from ..search.keys import Proposal
 from .beta_heads import decisions_of
-from .instance import Instance
+from .instance import Instance, proposal_of
 from .network import Network
 from .policy import Batch, Policy
-from .task import AnyProblem, Task
+from .task import AnyProblem
+from .training import Training
 from .trials import Trial, Trials
 
 #: Advantages beyond so many standard deviations count as that many: an end that does not fit is far off the others.
 _MOST_ADVANTAGE = 3.0
 #: Spread of the rewards of a graph below which all its proposals are about as good: half a per cent.
 _LEAST_SPREAD = 0.005
-#: Norm to which gradients are shortened.
-_MOST_GRADIENT = 1.0
 #: Weight of the loss of the value head.
 _VALUE_WEIGHT = 0.5
 #: Streams of random numbers.
-_WEIGHTS, _ORDER, _UPDATE, _VALIDATION = range(4)
-#: Name of a checkpoint's files.
-_NAME = "training"
-#: Metrics of the gain on validation problems, by task.
-_GAINS = {
-    Task("peak_memory", 1): metrics.VALIDATION_GAIN_MEMORY_1,
-    Task("peak_memory", 2): metrics.VALIDATION_GAIN_MEMORY_2,
-    Task("step_time", 2): metrics.VALIDATION_GAIN_TIME_2,
-}
+_WEIGHTS, _ORDER, _UPDATE = range(3)
 
 
 @dataclass(frozen=True)
@@ -50,6 +35,7 @@ class Recipe:
 
     Attributes:
         network: Shape of the policy.
+        initial: Whether proposals are for the first generation, too.
         graphs: Graphs of an update.
         samples: Proposals drawn for each of them.
         learning_rate: Step size of Adam.
@@ -61,6 +47,7 @@ class Recipe:
     """
 
     network: Network
+    initial: bool
     graphs: int
     samples: int
     learning_rate: float
@@ -77,11 +64,8 @@ def new_policy(network: Network, seed: int) -> Policy:
     return Policy(network)
 
 
-class Training:
-    """One training, update by update.
-
-    Everything that is drawn in an update follows from the seed and its number, so a checkpoint holds weights, the
-    state of the optimizer and what was best, and no generator.
+class Reinforce(Training[Instance]):
+    """Training by REINFORCE.
 
     Args:
         recipe: How to train.
@@ -103,58 +87,26 @@ class Training:
         steps: int,
         seed: int,
     ) -> None:
-        self._recipe, self._policy, self._problems, self._trials = recipe, policy, problems, trials
-        self._total_steps, self._seed = steps, seed
-        self._optimizer = torch.optim.Adam(policy.parameters(), lr=recipe.learning_rate)
-        self._updates = 0
-        self._best_gain: float | None = None
-        self._best: dict[str, NDArray[Any]] = policy.weights()
-        self._validation = [self._instance(problem) for problem in validation]
-        self._plain: list[float] = []
-        self._seconds = 0.0
+        self._recipe, self._policy, self._problems = recipe, policy, problems
+        super().__init__(
+            policy,
+            torch.optim.Adam(policy.parameters(), lr=recipe.learning_rate),
+            [self._instance(problem) for problem in validation],
+            trials,
+            steps=steps,
+            steps_per_update=recipe.graphs * recipe.samples,
+            validate_every=recipe.validate_every,
+            seed=seed,
+        )
 
-    @property
-    def steps(self) -> int:
-        """Proposals tried so far, those of validation apart."""
-        return self._updates * self._recipe.graphs * self._recipe.samples
-
-    @property
-    def result(self) -> tuple[dict[str, NDArray[Any]], float | None]:
-        """The weights of the training, and their gain on the validation problems, if there are any."""
-        return (self._best, self._best_gain) if self._validation else (self._policy.weights(), None)
-
-    def run(self, identity: Mapping[str, Any], monitor: Monitor | None) -> None:
-        """Trains to the end.
-
-        Args:
-            identity: Everything that decides what the training does, as plain data.
-            monitor: Watches; with a checkpoint the training goes on from there.
-
-        Raises:
-            OpgymError: The checkpoint is damaged, or of another training.
-        """
-        latest = None if monitor is None else monitor.latest
-        if latest is not None:
-            self._resume(latest, identity)
-        while self.steps < self._total_steps:
-            began, self._seconds = time.perf_counter(), 0.0
-            before = self.steps
-            line = self._update()
-            last = self.steps >= self._total_steps
-            if self._validation and (last or self._updates % self._recipe.validate_every == 0):
-                line |= self._validate()
-            seconds = max(time.perf_counter() - began, 1e-9)
-            line[metrics.STEPS_PER_SECOND.name] = (self.steps - before) / seconds
-            line[metrics.ENVIRONMENT_SHARE.name] = self._seconds / seconds
-            if monitor is not None:
-                monitor.log(self.steps, line)
-                monitor.checkpoint(self.steps, lambda folder: self._write(folder, identity), last=last)
-
-    # --- one update
+    def _proposal(self, instance: Instance) -> Proposal:
+        return proposal_of(instance, self._policy.propose(instance), self._recipe.initial)
 
     def _update(self) -> dict[str, float]:
         recipe, rng = self._recipe, np.random.default_rng([self._seed, _UPDATE, self._updates])
-        instances = [self._instance(self._problems[i]) for i in self._drawn()]
+        instances = [
+            self._instance(self._problems[i]) for i in self._drawn(len(self._problems), recipe.graphs, _ORDER)
+        ]
         batch = Batch.of(instances)
         nodes = self._policy.encoder(batch.graphs)
         generator = torch.Generator().manual_seed(_torch_seed(rng))
@@ -168,7 +120,7 @@ class Training:
         policy_loss = -(advantage * batch.mean_of(log_prob) / share).mean()
         decided = (batch.mean_of(entropy) / share).mean()
         loss = policy_loss - recipe.entropy * decided + _VALUE_WEIGHT * value_loss
-        self._step(loss)
+        self._step(loss, recipe.learning_rate * (self._left if recipe.anneal else 1.0))
         line = {
             metrics.REWARD.name: float(rewards.mean()),
             metrics.FEASIBLE_SHARE.name: fits,
@@ -182,17 +134,6 @@ class Training:
             line[metrics.VALUE_LOSS.name] = float(value_loss.detach())
         return line
 
-    def _drawn(self) -> list[int]:
-        """Positions of the problems of this update: each in turn, in a new order each time round."""
-        count = len(self._problems)
-        first = self._updates * self._recipe.graphs
-        chosen = []
-        for position in range(first, first + self._recipe.graphs):
-            round_, place = divmod(position, count)
-            order = np.random.default_rng([self._seed, _ORDER, round_]).permutation(count)
-            chosen.append(int(order[place]))
-        return chosen
-
     def _rewards(
         self, instances: Sequence[Instance], bins: Tensor, rng: np.random.Generator
     ) -> tuple[Tensor, float]:
@@ -205,18 +146,13 @@ class Training:
         trials = []
         for instance, decided in zip(instances, of_instance, strict=True):
             seed = int(rng.integers(2**63))
-            trials += [Trial(instance, seed), *(Trial(instance, seed, sample) for sample in decided)]
+            proposals = [proposal_of(instance, sample, self._recipe.initial) for sample in decided]
+            trials += [Trial(instance, seed), *(Trial(instance, seed, proposal) for proposal in proposals)]
         ends = self._timed(trials)
         rows = [ends[i : i + 1 + len(bins)] for i in range(0, len(ends), 1 + len(bins))]
         cost = [[end.cost(row[0]) for end in row[1:]] for row in rows]
         fits = float(np.mean([end.overflow_share <= 0 for row in rows for end in row[1:]]))
         return -torch.tensor(cost, dtype=torch.float32).T, fits
-
-    def _timed(self, trials: Sequence[Trial]) -> list[Any]:
-        began = time.perf_counter()
-        ends = self._trials.run(trials)
-        self._seconds += time.perf_counter() - began
-        return ends
 
     def _advantage(self, batch: Batch, nodes: Tensor, rewards: Tensor) -> tuple[Tensor, Tensor]:
         """How much better each reward is than what was expected, and the loss of the value head, if there is one."""
@@ -235,79 +171,8 @@ class Training:
         advantage = advantage / spread.clamp(min=_LEAST_SPREAD)
         return advantage.clamp(-_MOST_ADVANTAGE, _MOST_ADVANTAGE), loss
 
-    def _step(self, loss: Tensor) -> None:
-        if self._recipe.anneal:
-            left = max(0.0, 1 - self.steps / self._total_steps)
-            self._optimizer.param_groups[0]["lr"] = self._recipe.learning_rate * left
-        self._optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(self._policy.parameters(), _MOST_GRADIENT)
-        self._optimizer.step()
-        self._updates += 1
-
     def _instance(self, problem: AnyProblem) -> Instance:
         return Instance.of(problem, self._recipe.groups, transfer_keys=self._recipe.transfer_keys)
-
-    # --- validation
-
-    def _validate(self) -> dict[str, float]:
-        """What the most likely proposals gain over plain runs; keeps the weights that gain most."""
-        rng = np.random.default_rng([self._seed, _VALIDATION])
-        seeds = [int(rng.integers(2**63)) for _ in self._validation]
-        pairs = list(zip(self._validation, seeds, strict=True))
-        plain = self._plain_ends(pairs)
-        ends = self._timed(
-            [Trial(instance, seed, self._policy.propose(instance)) for instance, seed in pairs]
-        )
-        gains = np.array(
-            [without.cost(without) - end.cost(without) for end, without in zip(ends, plain, strict=True)]
-        )
-        gain = float(gains.mean())
-        if self._best_gain is None or gain > self._best_gain:
-            self._best_gain, self._best = gain, self._policy.weights()
-        line = {metrics.VALIDATION_GAIN.name: gain, metrics.BEST_VALIDATION_GAIN.name: self._best_gain}
-        tasks = [instance.task for instance in self._validation]
-        for task, metric in _GAINS.items():
-            if task in tasks:
-                line[metric.name] = float(
-                    np.mean([g for g, t in zip(gains, tasks, strict=True) if t == task])
-                )
-        return line
-
-    def _plain_ends(self, pairs: Sequence[tuple[Instance, int]]) -> list[Any]:
-        """Runs without a proposal: always the same, so they are made once."""
-        if not self._plain:
-            self._plain = self._timed([Trial(instance, seed) for instance, seed in pairs])
-        return self._plain
-
-    # --- checkpoints
-
-    def _write(self, folder: Path, identity: Mapping[str, Any]) -> None:
-        state = {
-            "updates": self._updates,
-            "policy": dict(self._policy.state_dict()),
-            "optimizer": self._optimizer.state_dict(),
-            "best_gain": self._best_gain,
-            "best": self._best,
-        }
-        write_tree(folder, _NAME, {"identity": dict(identity), "state": state})
-
-    def _resume(self, folder: Path, identity: Mapping[str, Any]) -> None:
-        tree = read_tree(folder, _NAME)
-        there = tree.get("identity") if isinstance(tree, dict) else None
-        if not isinstance(there, dict):
-            raise OpgymError(f"{folder}: is no checkpoint of a training")
-        for key, here in identity.items():
-            if there.get(key) != here:
-                raise OpgymError(
-                    f"{folder}: is a checkpoint of another training: {key} is {there.get(key)!r:.200} there and "
-                    f"{here!r:.200} here; go on with the same settings, or train in a new folder"
-                )
-        state = tree["state"]
-        self._updates = state["updates"]
-        self._policy.load_state_dict(state["policy"])
-        self._optimizer.load_state_dict(state["optimizer"])
-        self._best_gain, self._best = state["best_gain"], state["best"]
 
 
 def _torch_seed(rng: np.random.Generator) -> int:

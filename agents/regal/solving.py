@@ -13,12 +13,11 @@ from ...problems import Evaluator
 from ..sb3.isolation import isolated
 from ..search.native import evaluations_left
 from ..solver import Remark
-from .instance import Instance
+from .instance import Instance, proposal_of
 from .network import Learned
 from .policy import Batch, Policy
 from .reinforce import new_policy
 from .task import AnyProblem
-from .trials import proposal_of
 
 if TYPE_CHECKING:
     from .base import ProposalLearner

@@ -7,13 +7,10 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ..search.keys import Brkga, Proposal
-from .instance import Instance
+from ..search.keys import Brkga, KeyEncoding, Proposal
+from .task import Task
 
 #: What an end that does not fit into memory costs beside its overflow, as a share of the value of the plain run.
 INFEASIBLE_SHARE = 0.25
@@ -40,6 +37,20 @@ class End:
         return ratio if self.overflow_share <= 0 else ratio + INFEASIBLE_SHARE + self.overflow_share
 
 
+class Proposable(Protocol):
+    """A problem that proposals can be made for."""
+
+    @property
+    def encoding(self) -> KeyEncoding:
+        """Its genes."""
+        ...
+
+    @property
+    def task(self) -> Task:
+        """What is asked of it."""
+        ...
+
+
 @dataclass(frozen=True)
 class Trial:
     """One run to be made.
@@ -47,12 +58,12 @@ class Trial:
     Attributes:
         instance: The problem.
         seed: Of the run; trials that are compared share it.
-        bins: What was decided, ``[ops, 6]``; ``None``: nothing, the plain run.
+        proposal: What is proposed; ``None``: nothing, the plain run.
     """
 
-    instance: Instance
+    instance: Proposable
     seed: int
-    bins: NDArray[np.integer] | None = None
+    proposal: Proposal | None = None
 
 
 class Trials:
@@ -61,14 +72,12 @@ class Trials:
     Args:
         brkga: Settings of the runs.
         evaluations: Of each run.
-        initial: Whether proposals are for the first generation, too.
         threads: Runs at a time.
     """
 
-    def __init__(self, brkga: Brkga, evaluations: int, *, initial: bool, threads: int) -> None:
+    def __init__(self, brkga: Brkga, evaluations: int, *, threads: int) -> None:
         self._brkga = replace(brkga, threads=1)
         self._evaluations = evaluations
-        self._initial = initial
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
 
     def run(self, trials: Iterable[Trial]) -> list[End]:
@@ -76,8 +85,7 @@ class Trials:
         return list(self._pool.map(self._run, trials) if self._pool is not None else map(self._run, trials))
 
     def _run(self, trial: Trial) -> End:
-        proposal = None if trial.bins is None else proposal_of(trial.instance, trial.bins, self._initial)
-        brkga = replace(self._brkga, proposal=proposal)
+        brkga = replace(self._brkga, proposal=trial.proposal)
         search = brkga.core_search(trial.instance.encoding, trial.seed)
         spent, end = 0, End(0, math.inf)
         while spent < self._evaluations and not search.over:
@@ -99,15 +107,3 @@ class Trials:
             # What still runs after an interrupt ends by itself, soon: Python waits for it before it exits. A second
             # interrupt must not end that wait, as it would here, or a run would outlive the interpreter.
             self._pool.shutdown(wait=False, cancel_futures=True)
-
-
-def proposal_of(instance: Instance, bins: NDArray[np.integer], initial: bool) -> Proposal:
-    """What BRKGA draws from.
-
-    Args:
-        instance: The problem.
-        bins: What was decided of its ops, ``[ops, 6]``.
-        initial: Whether the first generation draws from it, too.
-    """
-    genes = instance.genes(bins)
-    return Proposal(mutants=genes, initial=genes if initial else None)

@@ -94,9 +94,8 @@ def test_untrained_it_learns_from_every_sample_and_stops_at_a_proof():
 
 
 def test_trained_it_runs_brkga_with_its_proposal(trained):
-    from opgym.agents.regal.instance import Instance
+    from opgym.agents.regal.instance import Instance, proposal_of
     from opgym.agents.regal.policy import Policy
-    from opgym.agents.regal.trials import proposal_of
 
     learner, p = trained["regal"], placement(seed=4)
     instance = Instance.of(p)

@@ -11,10 +11,10 @@ pytest.importorskip("safetensors")
 import torch
 
 from opgym import agents
-from opgym.agents.regal.instance import Instance
+from opgym.agents.regal.instance import Instance, proposal_of
 from opgym.agents.regal.network import Network
-from opgym.agents.regal.reinforce import Recipe, Training, new_policy
-from opgym.agents.regal.trials import End
+from opgym.agents.regal.reinforce import Recipe, Reinforce, new_policy
+from opgym.agents.regal.trials import End, Trial
 from opgym.agents.sb3.isolation import isolated
 from opgym.errors import InvalidProblemError, OpgymError
 from opgym.graphs import Cluster
@@ -42,28 +42,30 @@ class Simple:
         return [self.end(trial) for trial in trials]
 
     def end(self, trial):
-        if trial.bins is None:
+        if trial.proposal is None:
             return End(1_000, 0.0)
         large = trial.instance.features.nodes[:, 1] > 1
-        mean = trial.bins[:, 4] / 15
-        return End(int(1_000 - 200 * (mean[large].mean() - mean[~large].mean())), 0.0)
+        mean = trial.proposal.mutants[:, 0] / trial.proposal.mutants.sum(axis=1)
+        return End(int(1_000 - 213 * (mean[large].mean() - mean[~large].mean())), 0.0)
 
 
 @pytest.mark.parametrize("value_head", [False, True])
 def test_learns_what_is_rewarded(value_head):
     network = Network("messages", 16, 1, True, True, value_head)
-    recipe = Recipe(network, 2, 16, 1e-2, False, 0.0, 20, None, True)
+    recipe = Recipe(network, False, 2, 16, 1e-2, False, 0.0, 20, None, True)
     problems = [order(seed) for seed in range(8)]
     with isolated(1, "cpu"):
         policy = new_policy(network, 0)
-        training = Training(recipe, policy, problems, [order(100)], Simple(), 2 * 16 * 60, 0)
+        training = Reinforce(recipe, policy, problems, [order(100)], Simple(), 2 * 16 * 60, 0)
         recorder = Recorder()
         training.run({}, recorder)
     gains = [line["charts/validation_gain"] for _, line in recorder.lines if "charts/validation_gain" in line]
     assert len(gains) == 3
     assert gains[-1] > 0.05  # of at most 0.2
     instance = Instance.of(order(200))  # unseen
-    assert Simple().end(type("T", (), {"instance": instance, "bins": policy.propose(instance)})).value < 950
+    assert (
+        Simple().end(Trial(instance, 0, proposal_of(instance, policy.propose(instance), False))).value < 950
+    )
     assert training.result[1] == max(gains)
 
 
@@ -132,12 +134,12 @@ def test_weights_are_those_that_gain_most_on_validation_problems():
 
 def test_a_round_draws_every_problem_once():
     network = Network("messages", 8, 1, True, True, False)
-    recipe = Recipe(network, 2, 2, 1e-3, False, 0.0, 10, None, True)
-    training = Training(recipe, new_policy(network, 0), tasks() * 2, [], Simple(), 100, 0)
+    recipe = Recipe(network, False, 2, 2, 1e-3, False, 0.0, 10, None, True)
+    training = Reinforce(recipe, new_policy(network, 0), tasks() * 2, [], Simple(), 100, 0)
     drawn = []
     for update in range(6):
         training._updates = update
-        drawn += training._drawn()
+        drawn += training._drawn(6, 2, 1)
     assert sorted(drawn[:6]) == sorted(drawn[6:]) == list(range(6))
     assert drawn[:6] != drawn[6:]
 

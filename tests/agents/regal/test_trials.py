@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from opgym.agents import make
-from opgym.agents.regal.instance import BINS, Instance
-from opgym.agents.regal.trials import INFEASIBLE_SHARE, End, Trial, Trials, proposal_of
+from opgym.agents.regal.instance import BINS, Instance, proposal_of
+from opgym.agents.regal.trials import INFEASIBLE_SHARE, End, Trial, Trials
 from opgym.agents.search.native import seed_of
 from opgym.problems import Budget
 
@@ -24,10 +24,10 @@ def bins_of(instance, seed=0):
 def test_a_trial_ends_where_the_solver_does(problem, initial):
     p = problem()
     instance = Instance.of(p)
-    seed, bins = seed_of(np.random.default_rng(5)), bins_of(instance)
-    with Trials(BRKGA, 300, initial=initial, threads=1) as trials:
-        plain, proposed = trials.run([Trial(instance, seed), Trial(instance, seed, bins)])
-    for end, proposal in ((plain, None), (proposed, proposal_of(instance, bins, initial))):
+    seed, made = seed_of(np.random.default_rng(5)), proposal_of(instance, bins_of(instance), initial)
+    with Trials(BRKGA, 300, threads=1) as trials:
+        plain, proposed = trials.run([Trial(instance, seed), Trial(instance, seed, made)])
+    for end, proposal in ((plain, None), (proposed, made)):
         solver = make("brkga", population=20, elites=4, mutants=4, proposal=proposal)
         result = solver.solve(p, Budget(evaluations=300), np.random.default_rng(5))
         assert (end.value, end.overflow_share) == (result.outcome.value, 0)
@@ -44,10 +44,10 @@ def test_proposals_are_for_mutants_and_only_if_asked_for_the_first_generation():
 
 def test_ends_do_not_depend_on_threads():
     instances = [Instance.of(problem) for problem in tasks()]
-    wanted = [Trial(i, seed, bins_of(i, seed)) for i in instances for seed in range(3)]
+    wanted = [Trial(i, seed, proposal_of(i, bins_of(i, seed), True)) for i in instances for seed in range(3)]
     found = []
     for threads in (1, 3):
-        with Trials(BRKGA, 100, initial=True, threads=threads) as trials:
+        with Trials(BRKGA, 100, threads=threads) as trials:
             found.append(trials.run(wanted))
     assert found[0] == found[1]
 
@@ -62,7 +62,7 @@ def test_what_does_not_fit_costs_more_and_is_graded():
 
 def test_an_end_that_does_not_fit_says_by_how_much():
     p = EDGE_CASES["memory_nowhere"]("step_time")
-    with Trials(BRKGA, 40, initial=False, threads=1) as trials:
+    with Trials(BRKGA, 40, threads=1) as trials:
         (end,) = trials.run([Trial(Instance.of(p), seed_of(np.random.default_rng(5)))])
     outcome = (
         make("brkga", population=20, elites=4, mutants=4)
