@@ -126,6 +126,38 @@ REWARD = Metric(
     "Minus what the runs of BRKGA with the proposals of the last update cost, over the value of a run without from "
     "the same random numbers, mean: -1 is parity. What does not fit into memory costs 0.25 and its overflow more.",
 )
+POSITION_LOSS = Metric(
+    "losses/position",
+    "nats",
+    "Minus the logarithm of the density that is expected where each op of a good solution stands, mean over ops of the "
+    "last update.",
+)
+DEVICE_LOSS = Metric(
+    "losses/device",
+    "nats",
+    "Cross entropy of the devices of good solutions, mean over ops of the last update.",
+)
+POSITION_ERROR = Metric(
+    "charts/position_error",
+    "share",
+    "Distance between where an op is expected in the order and where the search of the last update puts it, over the "
+    "length of the order, mean over ops.",
+)
+VALIDATION_POSITION_ERROR = Metric(
+    "charts/validation_position_error",
+    "share",
+    "The same over validation problems, of which nothing is learned.",
+)
+DEVICE_ACCURACY = Metric(
+    "charts/device_accuracy",
+    "share",
+    "Of the ops of problems on two devices, those whose likelier device is that of the search of the last update.",
+)
+DRAWN_OVER_FOUND = Metric(
+    "charts/drawn_over_found",
+    "1",
+    "Value of solutions drawn from the policy over the value of what the search makes of them, mean.",
+)
 VALIDATION_GAIN = Metric(
     "charts/validation_gain",
     "share",
@@ -151,7 +183,8 @@ METRICS: tuple[Metric, ...] = (
     ILLEGAL_ACTIONS, LEARNING_RATE, EXPLORATION_RATE, UPDATES, STEPS_PER_SECOND, ENVIRONMENT_SHARE,
     POLICY_LOSS, VALUE_LOSS, ENTROPY, TOTAL_LOSS, APPROXIMATE_KL, CLIP_FRACTION, EXPLAINED_VARIANCE,
     TD_LOSS, REWARD, VALIDATION_GAIN, VALIDATION_GAIN_MEMORY_1, VALIDATION_GAIN_MEMORY_2, VALIDATION_GAIN_TIME_2,
-    BEST_VALIDATION_GAIN,
+    BEST_VALIDATION_GAIN, POSITION_LOSS, DEVICE_LOSS, POSITION_ERROR, VALIDATION_POSITION_ERROR, DEVICE_ACCURACY,
+    DRAWN_OVER_FOUND,
 )  # fmt: skip
 
 #: The names of all metrics, and of those in which the clock has a part.

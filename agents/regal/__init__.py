@@ -3,5 +3,6 @@
 # isort: skip_file
 # Importing registers, and the order of registration is the order of tables.
 from .regal import Regal, GraphAsSequence
+from .regal_plus import RegalPlus
 
-__all__ = ["GraphAsSequence", "Regal"]
+__all__ = ["GraphAsSequence", "Regal", "RegalPlus"]

@@ -1,30 +1,30 @@
-"""What every learner of proposals has in common: options, the two ways to solve, training, files."""
+"""What every learner of proposals has in common: options, training, files."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ...errors import InvalidProblemError, unknown_id
+from ...errors import InvalidProblemError
 from ...problems import Evaluator
 from ..learner import Learner, Monitor
 from ..sb3.base import positive
 from ..search.keys import Brkga
-from ..search.options import at_least, of_type, share
+from ..search.options import at_least, of_type
 from ..solver import Remark
 from . import shipped
-from .network import Learned, Network, TrainingRecord
+from .network import Learned, TrainingRecord
 from .packages import require_packages
 from .task import AnyProblem, Task, skip_reason
 
-#: What rewards are compared with: the other samples of the same graph, or what a value head expects.
-BASELINES = ("samples", "value")
 #: Most proposals at a time, and most updates between two looks at the validation problems.
 _MOST, _MOST_SEED = 2**20, 2**31 - 1
 
@@ -33,10 +33,7 @@ _MOST, _MOST_SEED = 2**20, 2**31 - 1
 class ProposalLearner(Learner[AnyProblem, Any]):
     """A learner of proposals for BRKGA, one policy for peak memory and step time on one and on two devices.
 
-    Trained, it looks at the graph once (which costs no evaluation) and runs BRKGA with the Beta distributions that it
-    expects most. Untrained, it learns on the problem that it is given: every sampled proposal is tried with a short
-    run of BRKGA, until the budget is spent. ``fit`` learns by REINFORCE, a step being one proposal tried with a run of
-    ``evaluations_per_run``; rewards are relative to a plain run from the same random numbers.
+    Trained, it looks at the graph once, which costs no evaluation, and runs BRKGA with what it proposes.
 
     Attributes:
         weights: ``"shipped"``: those that come with the package for this learner, if it was not trained itself;
@@ -44,41 +41,30 @@ class ProposalLearner(Learner[AnyProblem, Any]):
             untrained.
         evaluations: Evaluations where the budget states no limit.
         evaluations_per_run: In training, of each run of BRKGA.
-        evaluations_per_sample: Untrained, of each run that tries a proposal.
-        width: Numbers per op in the network; even.
-        autoregressive: Whether a decision about an op sees its earlier ones.
-        initial: Whether proposals are for the first generation, too, and not for mutants only.
-        baseline: What rewards are compared with: ``"samples"``, the mean of the others of the graph, or ``"value"``,
-            what a value head expects.
+        width: Numbers per op in the network.
+        initial: Whether proposals are for the first generation.
         graphs: In training, graphs of an update.
-        samples: Proposals drawn for each graph of an update.
-        learning_rate: Step size of Adam.
-        anneal: Whether it falls to 0 in the course of the training.
-        entropy: Weight of the entropy of decisions.
+        samples: Drawn for each graph of an update.
+        learning_rate: Step size of the optimizer.
         validate_every: Updates between two looks at the validation problems.
-        starts: As of ``brkga``, when solving.
+        starts: Solvers whose solutions are in the first generation of BRKGA.
         population: As of ``brkga``.
         elites: As of ``brkga``.
         mutants: As of ``brkga``.
         bias: As of ``brkga``.
         groups: As of ``brkga``.
         transfer_keys: As of ``brkga``.
-        threads: Runs of BRKGA at a time; when solving as of ``brkga``. No result depends on it.
+        threads: Runs at a time; when solving as of ``brkga``. No result depends on it.
     """
 
     weights: str = shipped.SHIPPED
     evaluations: int = 5_000
     evaluations_per_run: int = 5_000
-    evaluations_per_sample: int = 500
     width: int = 64
-    autoregressive: bool = True
     initial: bool = False
-    baseline: str = "samples"
     graphs: int = 16
     samples: int = 8
     learning_rate: float = 1e-3
-    anneal: bool = True
-    entropy: float = 3e-3
     validate_every: int = 50
     starts: tuple[str, ...] = ()
     population: int = Brkga.population
@@ -99,17 +85,10 @@ class ProposalLearner(Learner[AnyProblem, Any]):
         of_type(str, "'shipped', 'none', a name or a folder", weights=self.weights)
         if self.weights != shipped.NONE:
             shipped.folder_of(self.weights, self.name)  # refuses an unknown name
-        at_least(
-            1, evaluations=self.evaluations, evaluations_per_run=self.evaluations_per_run,
-            evaluations_per_sample=self.evaluations_per_sample,
-        )  # fmt: skip
-        at_least(1, most=_MOST, graphs=self.graphs, validate_every=self.validate_every)
-        if self.baseline not in BASELINES:
-            raise unknown_id("baseline", str(self.baseline), list(BASELINES))
-        at_least(2 if self.baseline == "samples" else 1, most=_MOST, samples=self.samples)
+        at_least(1, evaluations=self.evaluations, evaluations_per_run=self.evaluations_per_run)
+        at_least(1, most=_MOST, graphs=self.graphs, samples=self.samples, validate_every=self.validate_every)
         positive(learning_rate=self.learning_rate)
-        share(entropy=self.entropy)
-        of_type(bool, "true or false", initial=self.initial, anneal=self.anneal)
+        of_type(bool, "true or false", initial=self.initial)
         if isinstance(self.starts, list):  # as files have it
             object.__setattr__(self, "starts", tuple(self.starts))
         self.brkga()  # refuses wrong options
@@ -143,12 +122,10 @@ class ProposalLearner(Learner[AnyProblem, Any]):
 
     def _search(self, problem: AnyProblem, evaluator: Evaluator[Any], rng: np.random.Generator) -> Remark:
         require_packages(self.name)
-        from .solving import solve_trained, solve_untrained
-
         known = self._known()
         if known is None:
-            return solve_untrained(self, problem, evaluator, rng)
-        return solve_trained(self, known, problem, evaluator, rng)
+            return self.solve_untrained(problem, evaluator, rng)
+        return self.solve_trained(known, problem, evaluator, rng)
 
     def _known(self) -> Learned | None:
         """What it has learned, or what comes with the package."""
@@ -170,12 +147,12 @@ class ProposalLearner(Learner[AnyProblem, Any]):
     ) -> Self:
         """Trains on problems; see :meth:`opgym.agents.learner.Learner.fit`.
 
-        A step is one proposal that is tried with a run of BRKGA, and the last update is taken to its end. A learner
-        that was trained or loaded goes on from its weights; weights that come with the package are no beginning.
+        The last update is taken to its end. A learner that was trained or loaded goes on from its weights; weights
+        that come with the package are no beginning.
 
         Args:
             problems: What to learn from.
-            steps: Proposals to try.
+            steps: Proposals to try, or searches to make.
             seed: Of all randomness: the same seed gives the same weights.
             monitor: Watches; with a checkpoint of the same training it goes on from there.
             validation: What weights are chosen by: of all that were looked at, those that gain most. Without, the
@@ -186,9 +163,7 @@ class ProposalLearner(Learner[AnyProblem, Any]):
         """
         self.check(problems, seed=seed, validation=validation)
         at_least(1, steps=steps)
-        from .fitting import fit
-
-        weights, taken, gain = fit(self, problems, validation, steps, seed, monitor)
+        weights, taken, gain = self.train(problems, validation, steps, seed, monitor)
         counts: dict[str, int] = {}
         for problem in problems:
             task = str(Task.of(problem))
@@ -250,11 +225,52 @@ class ProposalLearner(Learner[AnyProblem, Any]):
 
         return load(cls, Path(folder))
 
-    # --- for subclasses and the modules beside this one
+    # --- what subclasses give
 
-    def network(self) -> Network:
+    #: The dataclass that says the shape of a policy.
+    network_type: ClassVar[type[Any]]
+
+    @abstractmethod
+    def network(self) -> Any:
         """Shape of a new policy."""
-        raise NotImplementedError
+
+    @classmethod
+    @abstractmethod
+    def policy_of(cls, learned: Learned) -> Any:
+        """The policy with what was learned.
+
+        Raises:
+            RuntimeError: The weights are those of another network.
+        """
+
+    @abstractmethod
+    def solve_trained(
+        self, learned: Learned, problem: AnyProblem, evaluator: Evaluator[Any], rng: np.random.Generator
+    ) -> Remark:
+        """One forward pass, then one run of BRKGA."""
+
+    @abstractmethod
+    def solve_untrained(
+        self, problem: AnyProblem, evaluator: Evaluator[Any], rng: np.random.Generator
+    ) -> Remark:
+        """Does without anything learned."""
+
+    @abstractmethod
+    def train(
+        self,
+        problems: Sequence[AnyProblem],
+        validation: Sequence[AnyProblem],
+        steps: int,
+        seed: int,
+        monitor: Monitor | None,
+    ) -> tuple[Mapping[str, NDArray[Any]], int, float | None]:
+        """Trains; see :meth:`fit`.
+
+        Returns:
+            Weights, the steps that were made, and the gain on the validation problems, if there are any.
+        """
+
+    # --- for the modules beside this one
 
     def brkga(self) -> Brkga:
         """Settings of the runs."""

@@ -18,7 +18,7 @@ from .task import AnyProblem
 from .trials import Trials
 
 if TYPE_CHECKING:
-    from .base import ProposalLearner
+    from .regal import ReinforceLearner
 
 _FORMAT = "opgym.training.regal/1"
 #: Options that say how to solve, or on how many cores; a training does not depend on them.
@@ -26,7 +26,7 @@ _OUTSIDE = ("evaluations", "starts", "evaluations_per_sample", "threads")
 
 
 def fit(
-    learner: ProposalLearner,
+    learner: ReinforceLearner,
     problems: Sequence[AnyProblem],
     validation: Sequence[AnyProblem],
     steps: int,

@@ -90,7 +90,7 @@ class Learned:
         trainings: What they come from, the last one last.
     """
 
-    network: Network
+    network: Any
     initial: bool
     tasks: tuple[Task, ...]
     weights: Mapping[str, NDArray[Any]]

@@ -13,7 +13,7 @@ from ...errors import OpgymError
 from ...graphs.atomic import atomic_write
 from ...graphs.closed_json import Row, read_json
 from ..saved import AGENT_FILE
-from .network import Learned, Network, TrainingRecord
+from .network import Learned, TrainingRecord
 from .shipped import NONE
 from .task import MOST_DEVICES, OBJECTIVES, Task
 
@@ -78,7 +78,7 @@ def load(cls: type[LearnerT], folder: Path) -> LearnerT:
     if row.text("format") != _FORMAT:
         row.refuse(f"has format {row.text('format')!r:.60}; this version of opgym reads {_FORMAT!r}")
     learner = _made(cls, row.get("options"), row, f"agent {cls.name!r}", {_WEIGHTS: NONE})
-    network = _made(Network, row.get("network"), row, "a network")
+    network = _made(cls.network_type, row.get("network"), row, "a network")
     tasks = tuple(_task(value, f"{path}: task {i}") for i, value in enumerate(row.rows("tasks", _MOST_TASKS)))
     trainings = tuple(
         _training(value, f"{path}: training {i}")
@@ -91,7 +91,7 @@ def load(cls: type[LearnerT], folder: Path) -> LearnerT:
         row.refuse(f"has initial = {initial!r:.60}; expected true or false")
     weights = _weights(folder / WEIGHTS_FILE, row.text("weights_sha256"))
     learned = Learned(network, initial, tasks, weights, trainings)
-    _require_weights_of(learned, folder / WEIGHTS_FILE)
+    _require_weights_of(cls, learned, folder / WEIGHTS_FILE)
     return learner.with_learned(learned)
 
 
@@ -152,12 +152,10 @@ def _weights(path: Path, digest: str) -> dict[str, Any]:
     return read_arrays(path)
 
 
-def _require_weights_of(learned: Learned, path: Path) -> None:
+def _require_weights_of(cls: type[ProposalLearner], learned: Learned, path: Path) -> None:
     """Refuses weights that do not fit the network."""
-    from .policy import Policy
-
     try:
-        Policy.of(learned.network, learned.weights)
+        cls.policy_of(learned)
     except RuntimeError as error:
         reason = str(error).replace("\n", " ")
         raise OpgymError(

@@ -20,11 +20,11 @@ from .reinforce import new_policy
 from .task import AnyProblem
 
 if TYPE_CHECKING:
-    from .base import ProposalLearner
+    from .regal import ReinforceLearner
 
 
 def solve_trained(
-    learner: ProposalLearner,
+    learner: ReinforceLearner,
     learned: Learned,
     problem: AnyProblem,
     evaluator: Evaluator[Any],
@@ -39,7 +39,7 @@ def solve_trained(
 
 
 def solve_untrained(
-    learner: ProposalLearner, problem: AnyProblem, evaluator: Evaluator[Any], rng: np.random.Generator
+    learner: ReinforceLearner, problem: AnyProblem, evaluator: Evaluator[Any], rng: np.random.Generator
 ) -> Remark:
     """Learns on one problem: draws proposals, tries each with a short run of BRKGA, and goes where it was good."""
     instance = Instance.of(problem, learner.groups, transfer_keys=learner.transfer_keys)

@@ -8,6 +8,7 @@ from torch.nn import functional
 
 from ..task import FIELDS
 from .batch import ATTENTION_KINDS, Batch
+from .shape import Shape
 from .structure import EDGE_WEIGHTS, NODE_FIELDS
 
 #: What it says of an op: logit and spread of its position, and the logit of device 1.
@@ -70,16 +71,16 @@ class PositionNetwork(nn.Module):
     """From graphs to where each op is expected to stand, how sure that is, and on which device.
 
     Args:
-        width: Numbers per op, a multiple of 4.
-        layers: Rounds, each with weights of its own.
+        shape: Its shape; each round has weights of its own.
     """
 
-    def __init__(self, width: int, layers: int) -> None:
+    def __init__(self, shape: Shape) -> None:
         super().__init__()
+        width = shape.width
         self.embed = nn.Sequential(
             nn.Linear(len(NODE_FIELDS) + FIELDS, width), nn.GELU(), nn.Linear(width, width)
         )
-        self.layers = nn.ModuleList(Layer(width) for _ in range(layers))
+        self.layers = nn.ModuleList(Layer(width) for _ in range(shape.layers))
         self.head = nn.Sequential(
             nn.LayerNorm(width), nn.Linear(width, width), nn.GELU(), nn.Linear(width, OUTPUTS)
         )

@@ -16,6 +16,7 @@ from .batch import Batch
 from .instance import Instance
 from .network import PositionNetwork
 from .proposals import Expected
+from .shape import Shape
 from .targets import Target
 
 #: Means and shares of the largest variance keep away from where a Beta distribution ends.
@@ -73,13 +74,13 @@ class Policy(PositionNetwork):
         return {name: tensor.detach().numpy().copy() for name, tensor in self.state_dict().items()}
 
     @classmethod
-    def of(cls, width: int, layers: int, weights: Mapping[str, NDArray[Any]]) -> Self:
+    def of(cls, shape: Shape, weights: Mapping[str, NDArray[Any]]) -> Self:
         """A policy with given weights.
 
         Raises:
             RuntimeError: Weights of another network.
         """
-        policy = cls(width, layers)
+        policy = cls(shape)
         policy.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in weights.items()})
         policy.eval()
         return policy

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from ...search.keys import KeyEncoding, betas
+from ...search.keys import KeyEncoding, Proposal, betas
 
 Floats = NDArray[np.float64]
 
@@ -33,6 +33,32 @@ class Expected:
     position: Floats
     share: Floats
     device_1: Floats
+
+
+@dataclass(frozen=True)
+class Placing:
+    """Where BRKGA uses what the network expects.
+
+    Attributes:
+        initial: For the first generation.
+        mutants: For mutants.
+        spread: Factor on the standard deviation of priorities.
+        uniform_share: Share of the chromosomes that are drawn uniformly all the same.
+    """
+
+    initial: bool
+    mutants: bool
+    spread: float
+    uniform_share: float
+
+    def proposal(self, encoding: KeyEncoding, expected: Expected) -> Proposal:
+        """What BRKGA draws from."""
+        genes = genes_of(encoding, expected, self.spread)
+        return Proposal(
+            mutants=genes if self.mutants else None,
+            initial=genes if self.initial else None,
+            uniform_share=self.uniform_share,
+        )
 
 
 def genes_of(encoding: KeyEncoding, expected: Expected, spread: float = 1.0) -> Floats:

@@ -7,6 +7,7 @@ from scipy import stats
 
 from opgym.agents.regal.plus.instance import Instance
 from opgym.agents.regal.plus.policy import Policy, losses_of
+from opgym.agents.regal.plus.shape import Shape
 from opgym.agents.regal.plus.targets import Target
 from opgym.agents.sb3.isolation import isolated
 from opgym.datasets import read
@@ -19,7 +20,7 @@ from ..problems import capped, order, placement, tasks, with_variables
 @pytest.fixture(scope="module")
 def policy():
     torch.manual_seed(0)
-    return Policy(8, 2).eval()
+    return Policy(Shape(8, 2)).eval()
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +86,7 @@ def test_it_learns_one_solution_by_heart():
     target = random_target(instance)
     with isolated(1, "cpu"):
         torch.manual_seed(0)
-        policy = Policy(16, 2)
+        policy = Policy(Shape(16, 2))
         optimizer = torch.optim.Adam(policy.parameters(), 3e-3)
         for _ in range(200):
             losses = losses_of(policy.says([instance]), [instance], [target])
@@ -97,8 +98,8 @@ def test_it_learns_one_solution_by_heart():
 
 
 def test_weights_make_the_same_policy(policy):
-    other = Policy.of(8, 2, policy.weights())
+    other = Policy.of(Shape(8, 2), policy.weights())
     instance = Instance.of(order())
     assert other.expects(instance).position.tolist() == policy.expects(instance).position.tolist()
     with pytest.raises(RuntimeError):
-        Policy.of(8, 3, policy.weights())
+        Policy.of(Shape(8, 3), policy.weights())

@@ -1,0 +1,139 @@
+"""Expert iteration: it learns, an interruption changes nothing, and what is saved solves the same."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("safetensors")
+
+from opgym import agents
+from opgym.agents.regal.plus.instance import Instance
+from opgym.agents.regal.plus.policy import Policy
+from opgym.errors import InvalidProblemError, OpgymError
+from opgym.graphs import GraphBuilder
+from opgym.problems import Budget, SchedulingProblem
+
+from ...sb3.monitors import Recorder, Stopped
+from ..problems import capped, order, placement, tasks
+
+#: Options with which it learns in no time.
+QUICK = {
+    "graphs": 2, "samples": 3, "evaluations_per_run": 30, "width": 8, "layers": 1, "population": 10, "elites": 2,
+    "mutants": 3, "validate_every": 2, "moves": 50, "search_evaluations": 30, "weights": "none",
+}  # fmt: skip
+STEPS = 12
+
+
+def make(**options):
+    return agents.make("regal-plus", **{**QUICK, **options})
+
+
+def weights(learner):
+    return {name: array.tobytes() for name, array in learner.learned.weights.items()}
+
+
+def test_it_comes_to_expect_what_the_search_finds():
+    recorder = Recorder()
+    make(width=16, learning_rate=3e-3, moves=500).fit(
+        [order(seed) for seed in range(4)], steps=400, seed=1, monitor=recorder
+    )
+    first, last = (
+        np.mean([line["charts/position_error"] for _, line in part])
+        for part in (recorder.lines[:10], recorder.lines[-10:])
+    )
+    assert last < 0.6 * first
+    drawn = [line["charts/drawn_over_found"] for _, line in recorder.lines]
+    assert np.mean(drawn[-10:]) < np.mean(drawn[:10])
+
+
+def test_the_same_seed_gives_the_same_weights_whatever_the_threads():
+    found = [
+        weights(make(threads=threads).fit(tasks(), steps=6, seed=seed))
+        for seed, threads in ((0, 1), (0, 2), (1, 1))
+    ]
+    assert found[0] == found[1]
+    assert found[0] != found[2]
+
+
+def test_goes_on_exactly(tmp_path):
+    learner, problems, validation = make(), tasks(), [order(50), placement(seed=51)]
+    whole = Recorder()
+    expected = learner.fit(problems, steps=STEPS, seed=3, monitor=whole, validation=validation)
+    assert whole.ended
+    latest, curve = None, []
+    for part in range(3):  # interrupted twice
+        folder = tmp_path / str(part)
+        folder.mkdir()
+        monitor = Recorder(folder, latest=latest, stop_after=1 if part < 2 else None, first=4 * (part + 1))
+        try:
+            trained = learner.fit(problems, steps=STEPS, seed=3, monitor=monitor, validation=validation)
+        except Stopped:
+            assert part < 2
+        curve += monitor.curve
+        latest = monitor.checkpoints[-1]
+    assert curve == whole.curve
+    assert weights(trained) == weights(expected)
+    with pytest.raises(OpgymError, match="another training: seed is 3 there"):
+        learner.fit(problems, steps=STEPS, seed=4, monitor=Recorder(latest=latest), validation=validation)
+
+
+def test_saved_it_solves_the_same(tmp_path):
+    trained = make(spread=1.5, uniform_share=0.25).fit(tasks(), steps=STEPS, validation=[order(9)])
+    trained.save(tmp_path / "agent")
+    loaded = agents.load(tmp_path / "agent")
+    assert loaded.learned.network == trained.learned.network
+    assert loaded.learned.trainings == trained.learned.trainings
+    for problem in tasks():
+        one, other = (
+            learner.solve(problem, Budget(evaluations=40), np.random.default_rng(2))
+            for learner in (trained, loaded)
+        )
+        assert [point.value for point in one.curve] == [point.value for point in other.curve]
+        assert one.evaluations <= 40
+    (tmp_path / "agent" / "weights.safetensors").write_bytes(b"")
+    with pytest.raises(OpgymError, match="damaged"):
+        agents.load(tmp_path / "agent")
+
+
+@pytest.mark.parametrize("problem", [order, placement, capped])
+def test_trained_it_runs_brkga_with_its_proposal(problem):
+    trained, problem = make().fit(tasks(), steps=STEPS), problem(seed=7)
+    instance = Instance.of(problem)
+    policy = Policy.of(trained.learned.network, trained.learned.weights)
+    proposal = trained.placing().proposal(instance.encoding, policy.expects(instance))
+    brkga = agents.make("brkga", population=10, elites=2, mutants=3, proposal=proposal)
+    expected = brkga.solve(problem, Budget(evaluations=60), np.random.default_rng(4))
+    found = trained.solve(problem, Budget(evaluations=60), np.random.default_rng(4))
+    assert found.outcome == expected.outcome
+    assert [point.value for point in found.curve] == [point.value for point in expected.curve]
+
+
+def test_untrained_it_proposes_nothing():
+    brkga = agents.make("brkga", population=10, elites=2, mutants=3)
+    expected = brkga.solve(order(), Budget(evaluations=60), np.random.default_rng(4))
+    found = make().solve(order(), Budget(evaluations=60), np.random.default_rng(4))
+    assert found.outcome == expected.outcome
+
+
+def test_graphs_that_are_too_large_are_left_alone():
+    builder = GraphBuilder("wide")
+    for _ in range(5_001):
+        builder.op("op", outputs=[builder.tensor(bytes=1)])
+    reason = make().skip_reason(SchedulingProblem(builder.build()))
+    assert reason == "looks at graphs of at most 5,000 ops, and this one has 5,001"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"width": 6}, "width = 6; expected a multiple of 4"),
+        ({"layers": 0}, "layers = 0"),
+        ({"reconcile": 1}, "reconcile = 1; expected true or false"),
+        ({"uniform_share": -0.1}, "uniform_share = -0.1"),
+        ({"moves": 0}, "moves = 0"),
+        ({"spread": float("nan")}, "spread = nan"),
+    ],
+)
+def test_wrong_options_are_refused(options, message):
+    with pytest.raises(InvalidProblemError, match=message):
+        make(**options)
