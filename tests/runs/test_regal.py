@@ -226,6 +226,41 @@ def test_nothing_is_measured_twice(few, tmp_path: Path, counted: list[str]) -> N
     assert not counted
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"runs": {"0": None}},
+        {"runs": {"0": {}}},
+        {"runs": {}},
+        {"runs": [], "skipped": "why"},
+        {"skipped": "why"},
+        {"skipped": 3},
+        {"skipped": ...},
+        {"ops": ...},
+        {"ops": "many"},
+        *({"value": value} for value in ("5", [1], True, 0, -1, math.nan, math.inf, 10**400, ...)),
+        *({"evaluations": value} for value in ("5", None, 1.5, -1, 10**400, ...)),
+        *({"seconds": value} for value in ("5", None, -1, math.nan, 10**400, ...)),
+    ],
+)  # fmt: skip
+def test_what_is_damaged_is_measured_anew(
+    few, tmp_path: Path, counted: list[str], damage: dict[str, Any]
+) -> None:
+    document, rows = few
+    path = tmp_path / "rows.jsonl"
+    damaged = json.loads(json.dumps(rows))
+    [(name, value)] = [*damage.items()][-1:]
+    holder = damaged[0]["runs"]["0"] if name in ("value", "evaluations", "seconds") else damaged[0]
+    holder.update(damage)
+    if value is ...:
+        del holder[name]
+    path.write_text("".join(json.dumps(row) + "\n" for row in damaged))
+    before = path.read_text()
+    assert _timeless(run(FEW, path)) == _timeless([document])
+    assert len(counted) == 1
+    assert path.read_text().startswith(before)  # and what is there stays
+
+
 def test_best_known_values_are_those_of_the_reference_lines() -> None:
     [document] = run(Settings(("memory-1",), graphs=1, seeds=1, columns=()))
     for graph in document["graphs"]:

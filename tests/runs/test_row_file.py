@@ -36,7 +36,9 @@ def test_without_a_path_rows_are_in_memory_only(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize("line", ["[1]\n", "no json\n", "{}{}\n"])
+@pytest.mark.parametrize(
+    "line", ["[1]\n", "no json\n", "{}{}\n", pytest.param('{"a":' * 100_000 + "\n", id="deep")]
+)
 def test_another_file_is_refused_and_untouched(tmp_path, line):
     path = tmp_path / "rows.jsonl"
     path.write_text('{"i": 0}\n' + line)

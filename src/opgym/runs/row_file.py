@@ -38,7 +38,7 @@ class RowFile:
         for number, line in enumerate(whole.splitlines(), 1):
             try:
                 row = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 row = None
             if not isinstance(row, dict):
                 raise ImportFailedError(f"{path}:{number}: no row of an earlier run; move the file away")

@@ -30,6 +30,7 @@ from ..references.regal_suites import CAP, CAP_EVALUATIONS, SETTINGS, easy_peak,
 from ..row_file import RowFile
 from .regal_agents import learned_methods, seeded
 from .regal_methods import EVALUATIONS, SEEDS, Method, baselines
+from .regal_rows import known_rows, take
 
 #: Raised when what a row holds changes its meaning: rows of other versions are measured anew.
 ROW_VERSION = 1
@@ -302,10 +303,7 @@ def run(
         ``seconds`` and its mean ``evaluations``.
     """
     file = RowFile(rows_path)
-    done: dict[str, dict[str, Any]] = {}
-    for row in file.rows:
-        if isinstance(row.get("key"), str) and isinstance(row.get("runs"), dict):
-            _take(done, row)
+    done = known_rows(file.rows)
     wanted = jobs(settings)
     missing = []
     for job in wanted:
@@ -318,20 +316,13 @@ def run(
     report(count, len(wanted), "")
     for job, row in zip(missing, in_order(measure, missing, workers), strict=True):
         file.append(row)
-        _take(done, json.loads(json.dumps(row)))
+        take(done, json.loads(json.dumps(row)))
         count += 1
         report(count, len(wanted), f"{job.method.name} on {job.graph.graph}")
     return [
         _document(task, settings, [job for job in wanted if job.graph.task == task], done)
         for task in settings.tasks
     ]
-
-
-def _take(done: dict[str, dict[str, Any]], row: dict[str, Any]) -> None:
-    """Takes up a row; those of other seeds of the same column on the same graph are joined."""
-    known = done.setdefault(row["key"], row)
-    if known is not row:
-        known["runs"] |= row["runs"]
 
 
 def _document(
