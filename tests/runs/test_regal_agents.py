@@ -11,6 +11,7 @@ from opgym.agents.regal import shipped
 from opgym.errors import InvalidProblemError, OpgymError, UnknownIdError
 from opgym.problems import Budget
 from opgym.runs.references.regal_suites import row_of
+from opgym.runs.reproduce.regal import Settings, run
 from opgym.runs.reproduce.regal_agents import learned_methods, seeded
 from opgym.runs.reproduce.regal_methods import AGENT, SEEDED_AGENT, starts_of
 
@@ -168,3 +169,22 @@ def test_shipped_weights_have_names_and_are_part_of_the_column(
     assert (named.training_of, weights.training_of) == ("regal", "regal")
     assert named.key["weights"] == named.training  # the name alone does not say what was learned
     assert learned_methods([str(tmp_path / "regal-seed7")])[0].training == named.training
+
+
+def test_no_agent_is_called_what_another_column_is_called(trained) -> None:
+    folder = trained(1)
+    for name in ("brkga-5k", "best-heuristic", "brkga-50k"):
+        with pytest.raises(InvalidProblemError, match=f"agent '{name}' is called what another column"):
+            Settings(agents=(f"{name}={folder}",), columns=()).methods("memory-1")
+    with pytest.raises(InvalidProblemError, match="agent 'brkga-50' is called what"):
+        Settings(agents=(f"brkga-50={folder}",), evaluations=50).methods("time")
+    assert Settings(agents=(f"mine={folder}",)).methods("time")[-1].name == "mine"
+
+
+def test_of_an_agent_that_no_graph_is_for_it_is_said_why(tiny: Path) -> None:
+    settings = Settings(("memory-1", "memory-2"), "validation", 1, 1, (f"tiny={tiny}",), (), evaluations=50)
+    one, two = run(settings)
+    assert one["skipped"] == {}
+    assert set(two["skipped"]) == {"tiny", "tiny seeded"}
+    assert "was trained for" in two["skipped"]["tiny"]
+    assert all(set(graph["columns"]) == {"brkga-50"} for graph in two["graphs"])

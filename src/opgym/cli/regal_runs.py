@@ -93,7 +93,7 @@ def regal(
     from ..agents.regal.shipped import weight_names
     from ..graphs.atomic import write_text
     from ..runs.reproduce.regal import TASKS, Settings, run
-    from ..runs.reproduce.regal_results import file_name, sample_name, store
+    from ..runs.reproduce.regal_results import file_name, sample_name, store, taken_names
     from ..runs.reproduce.regal_table import lines_of
     from .reproduce import as_json_text
     from .targets import require_folder
@@ -108,8 +108,14 @@ def regal(
         quick,
         evaluations,
     )
-    if not re.fullmatch(r"[\w-]*", name):
-        raise typer.BadParameter(f"{name!r}; expected letters, digits and -", param_hint="--name")
+    if not re.fullmatch(r"[\w-]{0,80}", name, re.ASCII):
+        raise typer.BadParameter(
+            f"{name!r:.100}; expected letters, digits, - and _, at most 80", param_hint="--name"
+        )
+    if name.partition("-")[0] in taken_names():
+        raise typer.BadParameter(
+            f"{name!r}; files of something else begin with {', '.join(taken_names())}", param_hint="--name"
+        )
     for each in settings.tasks:
         settings.methods(each)  # what cannot be is said before the folder is made
     require_folder(out, "--out")
@@ -124,6 +130,9 @@ def regal(
         print_json(lines)
         return
     _show(documents)
+    for document in documents:
+        for column, reason in document["skipped"].items():
+            note(f"{document['task']}: no column {column}: {reason}")
     note(f"rows and results: {out}")
 
 

@@ -29,7 +29,7 @@ from ..parallel import in_order
 from ..references.regal_suites import CAP, CAP_EVALUATIONS, SETTINGS, easy_peak, generated, row_of
 from ..row_file import RowFile
 from .regal_agents import learned_methods, seeded
-from .regal_methods import EVALUATIONS, SEEDS, Method, baselines
+from .regal_methods import BASELINE, EVALUATIONS, SEEDS, Method, baselines
 from .regal_rows import known_rows, take
 
 #: Raised when what a row holds changes its meaning: rows of other versions are measured anew.
@@ -108,6 +108,7 @@ class Settings:
 
         Raises:
             UnknownIdError: A column that no task has, with the nearest names.
+            InvalidProblemError: An agent is called what a column is called.
             OpgymError: An agent cannot be used.
         """
         every = {method.name for count in (1, 2) for method in baselines(count)}
@@ -121,7 +122,18 @@ class Settings:
             others = [method for method in found[1:] if method.name in self.columns]
         for method in learned_methods(self.agents):
             others += [method, *filter(None, [seeded(method, devices_of(task))])]
-        return [method.with_evaluations(self.evaluations) for method in (base, *others)]
+        methods = [method.with_evaluations(self.evaluations) for method in (base, *others)]
+        # Names of all columns are taken, also of those that are left out: tables of two runs are read side by side.
+        taken = {method.name for method in (*found, *(m.with_evaluations(self.evaluations) for m in found))}
+        for method in methods:
+            if method.kind != BASELINE:
+                if method.name in taken:
+                    raise InvalidProblemError(
+                        f"agent {method.name!r} is called what another column is called; give it another name, "
+                        "NAME=FOLDER"
+                    )
+                taken.add(method.name)
+        return methods
 
 
 # --- Which graphs -------------------------------------------------------------------------------------------
@@ -300,7 +312,7 @@ def run(
     Returns:
         A document for each task: ``task``, ``part``, ``suite_version``, ``reference_version`` (``None``: nothing is
         known of its rows), ``seeds``, ``methods``, and ``graphs`` with the ``values`` of each column by seed, its mean
-        ``seconds`` and its mean ``evaluations``.
+        ``seconds`` and its mean ``evaluations``; ``skipped`` says of each column that applies to none of them, why.
     """
     file = RowFile(rows_path)
     done = known_rows(file.rows)
@@ -331,6 +343,7 @@ def _document(
     suite, linked = TASKS[task]
     known = None if linked or settings.part != "test" else lines(suite)
     graphs: dict[str, dict[str, Any]] = {}
+    skipped: dict[str, str] = {}
     for job in wanted:
         row = done[identity(job.graph, job.method)]
         graph = job.graph.graph
@@ -344,7 +357,9 @@ def _document(
                 "best_known": None if line is None or line.best is None else line.best.value,
                 "columns": {},
             }
-        if row["skipped"] is None:
+        if row["skipped"] is not None:
+            skipped.setdefault(job.method.name, row["skipped"])
+        else:
             runs = [row["runs"][str(seed)] for seed in job.seeds]
             graphs[graph]["columns"][job.method.name] = {
                 "values": [run["value"] for run in runs],
@@ -359,4 +374,9 @@ def _document(
         "seeds": list(settings.chosen_seeds),
         "methods": [method.document() for method in settings.methods(task)],
         "graphs": list(graphs.values()),
+        "skipped": {
+            name: reason
+            for name, reason in skipped.items()
+            if not any(name in graph["columns"] for graph in graphs.values())
+        },
     }

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from ...datasets.suites import POPULATIONS
 from ...errors import InvalidDatasetError
 from ...graphs.atomic import write_text
-from .regal import Settings
+from .regal import PARTS, TASKS, Settings
 from .regal_methods import BASELINE, EVALUATIONS, SEEDS
 from .regal_table import DEVIATIONS, lines_of
 
@@ -23,6 +23,8 @@ FORMAT = "opgym.regal-results/1"
 _HEAD = ("format", "task", "part", "suite_version", "reference_version", "seeds", "methods")
 _GRAPH = ("graph", "population", "twins", "ops", "best_known", "columns")
 _DEVIATIONS = "deviations"
+#: What files are called that are no whole test, where nobody gives them a name.
+_QUICK, _SAMPLE = "quick", "sample"
 _BLOCK = re.compile(r"(<!-- results: (?P<name>[\w-]+) -->\n).*?(<!-- end of results -->)", re.DOTALL)
 
 
@@ -39,9 +41,17 @@ def sample_name(settings: Settings, name: str = "") -> str:
         name: What they are to be called; validation and a quick look say so all the same.
     """
     if settings.part != "test" or settings.quick:
-        return "-".join(filter(None, [settings.part if settings.part != "test" else "quick", name]))
+        return "-".join(filter(None, [settings.part if settings.part != "test" else _QUICK, name]))
     chosen = (settings.graphs, settings.seeds, settings.columns, settings.evaluations)
-    return name or ("" if chosen == (None, len(SEEDS), None, EVALUATIONS) else "sample")
+    return name or ("" if chosen == (None, len(SEEDS), None, EVALUATIONS) else _SAMPLE)
+
+
+def taken_names() -> list[str]:
+    """First words of names that files of something else have: results of one thing never overwrite another's."""
+    longer = [
+        other.removeprefix(f"{task}-") for task in TASKS for other in TASKS if other.startswith(f"{task}-")
+    ]
+    return sorted({_QUICK, _SAMPLE, *(part for part in PARTS if part != "test"), *longer})
 
 
 def store(document: Mapping[str, Any], path: Path) -> None:
