@@ -9,16 +9,25 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+#: Of temporary files.
+_SUFFIX = ".tmp"
+
 
 @contextmanager
 def naming(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Lets an error of the system that names no file, such as that of a full disk, name this one."""
+    """Lets an error of the system that names no file, or a temporary one beside it, name this one."""
     try:
         yield
     except OSError as error:
-        if error.filename is None and error.errno is not None:
+        if error.errno is not None and (error.filename is None or _is_temporary(error.filename, Path(path))):
             error.filename = os.fspath(path)
+            del error.filename2  # of a renaming; None would be shown
         raise
+
+
+def _is_temporary(name: object, target: Path) -> bool:
+    """Whether it is what :func:`atomic_write` calls a file that shall become ``target``."""
+    return isinstance(name, str) and Path(name).name.startswith(f".{target.name}.") and name.endswith(_SUFFIX)
 
 
 @contextmanager
@@ -33,7 +42,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     with (
         naming(target),
         tempfile.NamedTemporaryFile(
-            dir=target.parent, prefix=f".{target.name}.", suffix=".tmp", delete=False
+            dir=target.parent, prefix=f".{target.name}.", suffix=_SUFFIX, delete=False
         ) as f,
     ):
         try:

@@ -235,6 +235,16 @@ def test_dot_quotes_names_that_would_break_it() -> None:
     assert nodes["n0"]["label"] == r'"x\"];\n}\\\nRelu"'
 
 
+def test_an_error_names_the_file_that_was_to_be_and_no_temporary_one(tmp_path):
+    folder, gone = tmp_path / "taken", tmp_path / "gone" / "table.json"
+    folder.mkdir()
+    for path in (folder, gone):
+        with pytest.raises(OSError, match=r"\] [\w ]+: '[^']+'$") as caught, atomic_write(path) as f:
+            f.write(b"1")
+        assert caught.value.filename == str(path)
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
+
+
 def test_a_failed_write_leaves_the_old_file_and_no_rubbish(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_text("old")
