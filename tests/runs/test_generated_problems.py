@@ -39,6 +39,12 @@ def test_every_graph_is_a_problem_of_every_suite():
     assert found[0].problem.graph.fingerprint == found[1].problem.graph.fingerprint
 
 
+def test_a_graph_is_there_once_however_often_it_is_asked_for():
+    found = pose_generated(ProblemConfig(suites=MEMORY[0], rows=[3, 0, 3]))
+    rule = datasets.suite(MEMORY[0]).generated[0]
+    assert [named.name.partition(" on")[0] for named in found] == [rule[3], rule[0]]
+
+
 def test_memory_is_limited_as_the_suite_says():
     (named,) = pose_generated(ProblemConfig(suites="regal-time", rows=[1]))
     row = regal_suites.row_of("regal-time", datasets.suite("regal-time").generated[0][1], "train")

@@ -84,7 +84,7 @@ def _graphs(rule: Any, rows: Any, key: str) -> list[str]:
     positions = rows if isinstance(rows, list | tuple) else []
     known = [isinstance(row, int) and not isinstance(row, bool) and 0 <= row < len(rule) for row in positions]
     if known and all(known):
-        return [rule[row] for row in positions]
+        return [rule[row] for row in dict.fromkeys(positions)]  # each once, as rows of suites
     raise InvalidProblemError(
         f"{key} = {rows!r:.200}; expected how many random graphs, 1 .. {len(rule)}, or a list of positions"
     )
