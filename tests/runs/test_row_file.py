@@ -71,3 +71,12 @@ def test_a_killed_run_leaves_whole_rows(tmp_path):
     run = subprocess.run([sys.executable, "-c", script], check=False)
     assert run.returncode == -9
     assert RowFile(path).rows == [{"i": i} for i in range(5)]
+
+
+def test_a_full_disk_names_the_file(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    file = RowFile(path)
+    path.symlink_to("/dev/full")
+    with pytest.raises(OSError, match="No space left") as caught:
+        file.append({"i": 0})
+    assert caught.value.filename == str(path)

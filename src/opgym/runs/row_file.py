@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ImportFailedError
+from ..graphs.atomic import naming
 
 
 class RowFile:
@@ -48,12 +49,16 @@ class RowFile:
                 file.truncate(len(whole))
 
     def append(self, row: Mapping[str, Any]) -> None:
-        """Adds a row, also to :attr:`rows`."""
+        """Adds a row, also to :attr:`rows`.
+
+        Raises:
+            OSError: The disk is full, or the like; it names the file.
+        """
         line = json.dumps(row, allow_nan=False) + "\n"
         self.rows.append(json.loads(line))
         if self._path is None:
             return
-        with self._path.open("ab") as file:
+        with naming(self._path), self._path.open("ab") as file:
             file.write(line.encode())
             file.flush()
             os.fsync(file.fileno())
