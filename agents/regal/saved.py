@@ -9,6 +9,8 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
 from ...errors import OpgymError
 from ...graphs.atomic import atomic_write
 from ...graphs.closed_json import Row, read_json
@@ -153,7 +155,10 @@ def _weights(path: Path, digest: str) -> dict[str, Any]:
 
 
 def _require_weights_of(cls: type[ProposalLearner], learned: Learned, path: Path) -> None:
-    """Refuses weights that do not fit the network."""
+    """Refuses weights that do not fit the network, or are no finite numbers of its precision."""
+    for name, array in learned.weights.items():
+        if array.dtype != np.float32 or not np.isfinite(array).all():
+            raise OpgymError(f"{path}: {name} holds {array.dtype} numbers that are not all finite float32")
     try:
         cls.policy_of(learned)
     except RuntimeError as error:

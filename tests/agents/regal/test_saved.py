@@ -1,5 +1,6 @@
 """Saved learners of proposals: read back equal, and refused when they are damaged, foreign or of another version."""
 
+import hashlib
 import json
 import shutil
 
@@ -149,15 +150,28 @@ def test_a_damaged_file_is_refused(name, how, folder):
         agents.load(folder)
 
 
-def test_weights_that_are_not_finite_numbers_of_the_network_are_refused(folder):
-    import hashlib
-
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        (lambda array: None, "weights of another network"),
+        (
+            lambda array: array * np.float32("nan"),
+            "heads.hidden.bias holds float32 numbers that are not all finite",
+        ),
+        (lambda array: array + np.float32("inf"), "not all finite float32"),
+        (lambda array: array.astype(np.float64), "holds float64 numbers"),
+        (lambda array: array.astype(np.int32), "holds int32 numbers"),
+    ],
+)
+def test_weights_that_are_not_finite_numbers_of_the_network_are_refused(how, message, folder):
     path = folder / "weights.safetensors"
     arrays = dict(load_file(path))
-    arrays.pop("heads.hidden.bias")
+    array = how(arrays.pop("heads.hidden.bias"))
+    if array is not None:
+        arrays["heads.hidden.bias"] = array
     save_file(arrays, path)
     change(folder, weights_sha256=hashlib.sha256(path.read_bytes()).hexdigest())
-    with pytest.raises(OpgymError, match="weights of another network"):
+    with pytest.raises(OpgymError, match=message):
         agents.load(folder)
 
 
