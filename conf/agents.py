@@ -6,8 +6,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ..agents import Solver, make
+from ..agents import Solver, load, make
 from ..agents.registry import frozen, names, solver_class
+from ..agents.saved import saved_in
 from ..errors import InvalidProblemError, UnknownIdError, unknown_id
 from ..problems import PlacementProblem, SchedulingProblem
 
@@ -40,12 +41,13 @@ def agent(name: str | os.PathLike[str]) -> Solver[Any, Any]:
 
 
 def make_agent(name: str) -> Solver[Any, Any]:
-    """A solver by its own name, or by that of stored settings.
+    """A solver by its own name, by that of stored settings, or a learner by the folder in which it is saved.
 
     The name of a solver goes first. Stored settings of the same name say the same, its defaults.
 
     Args:
-        name: Of ``opgym solvers``, one of :func:`agent_names`, or a path that ends in ``.yaml``.
+        name: Of ``opgym solvers``, one of :func:`agent_names`, a path that ends in ``.yaml``, or the folder of a saved
+            learner or of its training.
 
     Raises:
         UnknownIdError: Neither, with the nearest names of both.
@@ -55,6 +57,8 @@ def make_agent(name: str) -> Solver[Any, Any]:
     except UnknownIdError:
         if name in agent_names() or name.endswith(_SUFFIX):
             return agent(name)
+        if saved_in(name) is not None:
+            return load(name)
         solvers = {*names(PlacementProblem), *names(SchedulingProblem)}
         raise unknown_id("solver", name, sorted({*solvers, *agent_names()})) from None
     return make(name)

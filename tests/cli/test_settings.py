@@ -32,6 +32,33 @@ def test_settings_run_beside_the_solver_they_are_of(command, settings):
     assert settings[:10] in table.stdout
 
 
+def test_a_trained_agent_runs_by_its_folder_and_that_of_its_training(tmp_path):
+    pytest.importorskip("torch")
+    pytest.importorskip("safetensors")
+    from opgym import agents
+    from opgym.datasets import load
+    from opgym.problems import SchedulingProblem
+
+    learner = agents.make(
+        "regal", weights="none", width=8, graphs=1, samples=2, evaluations_per_run=120, threads=1
+    )
+    trained = learner.fit([SchedulingProblem(load("synthetic/ws?n=12&seed=0"))], steps=2)
+    trained.save(tmp_path / "training" / "agent")
+    training, agent = str(tmp_path / "training"), str(tmp_path / "training" / "agent")
+    command = ["schedule", GRAPH, "--evaluations", "300", "--solver", training, "--solver", agent]
+    result = CliRunner().invoke(app, [*command, "--json"])
+    assert result.exit_code == 0, result.stderr
+    one, other = json.loads(result.stdout)
+    assert {one.pop("solver"), other.pop("solver")} == {training, agent}
+    assert one["value"] == other["value"]
+    assert one["evaluations"] == 300
+    refused = CliRunner().invoke(
+        app, ["schedule", GRAPH, "--solver", str(tmp_path)]
+    )  # a folder of neither kind
+    assert refused.exit_code == 2
+    assert "unknown solver" in refused.stderr
+
+
 def test_bad_settings_are_refused_before_anything_is_read(settings, tmp_path):
     bad = tmp_path / "bad.yaml"
     bad.write_text("solver: brkga\noptions: {poulation: 20}\n")

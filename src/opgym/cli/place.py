@@ -48,8 +48,8 @@ def place(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="A solver (see opgym solvers) or a YAML file of settings. Repeat for more. "
-            "Default: all that apply but those of --exact, and controls.",
+            help="A solver (see opgym solvers), a YAML file of settings, or the folder of a trained agent. "
+            "Repeat for more. Default: all that apply but those of --exact, and controls.",
         ),
     ] = None,
     exact: ExactOption = False,

@@ -41,8 +41,8 @@ def schedule(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="A solver (see opgym solvers) or a YAML file of settings. Repeat for more. "
-            "Default: all but those of --exact, and controls.",
+            help="A solver (see opgym solvers), a YAML file of settings, or the folder of a trained agent. "
+            "Repeat for more. Default: all but those of --exact, and controls.",
         ),
     ] = None,
     exact: ExactOption = False,

@@ -16,8 +16,6 @@ from ..errors import InvalidRunError, OpgymError, RunInUseError
 from ..graphs.atomic import naming, write_text
 
 CONFIG, RESULT, ERROR, LOCK = "config.yaml", "result.json", "error.txt", ".lock"
-#: Where the agent of a training is saved.
-AGENT = "agent"
 #: How long the lock of a process that is just ending is waited for.
 PATIENCE_S = 20.0
 _LOOK_S = 0.1

@@ -17,9 +17,8 @@ import numpy as np
 
 from ...agents import Solver, load, make
 from ...agents.registry import frozen, solver_class
-from ...agents.saved import AGENT_FILE
+from ...agents.saved import AGENT_FILE, AGENT_FOLDER, saved_in
 from ...errors import InvalidProblemError, UnknownIdError
-from ..run_folder import AGENT
 
 #: Hexadecimal digits of a digest: 48 bits.
 _DIGITS = 12
@@ -58,11 +57,11 @@ class Contestant:
             text = os.fspath(given)
             if is_solver(text):  # a name goes before a folder of that name; ./NAME is the folder
                 return cls.of({"solver": text})
-            if learner_folder(Path(text)) is not None:
+            if saved_in(Path(text)) is not None:
                 return cls(text, text, _made(text)[1])
             if os.sep in text or Path(text).exists():
                 raise InvalidProblemError(
-                    f"agent {text!r}: a folder without {AGENT_FILE} and without {AGENT}/{AGENT_FILE}"
+                    f"agent {text!r}: a folder without {AGENT_FILE} and without {AGENT_FOLDER}/{AGENT_FILE}"
                 )
             return cls.of({"solver": text})  # says which names there are
         if not {"solver"} <= given.keys() <= set(_KEYS) or not isinstance(given["solver"], str):
@@ -141,7 +140,7 @@ def contestants(
 def _made(given: str) -> tuple[Solver[Any, Any], str]:
     """A solver and its digest; in one process each is made once, as reading what was learned takes time."""
     if not given.startswith("{"):
-        folder = learner_folder(Path(given))
+        folder = saved_in(Path(given))
         if folder is None:
             raise InvalidProblemError(f"{given}: there is no saved learner any more")
         return load(folder), _digest_of_files(folder)
@@ -160,12 +159,6 @@ def is_solver(name: str) -> bool:
     except UnknownIdError:
         return False
     return True
-
-
-def learner_folder(path: Path) -> Path | None:
-    """Where a learner is saved: in a folder itself, or in the folder of its training; ``None``: in neither."""
-    found = (folder for folder in (path, path / AGENT) if (folder / AGENT_FILE).is_file())
-    return next(found, None)
 
 
 def digest_of(solver: Solver[Any, Any]) -> str:

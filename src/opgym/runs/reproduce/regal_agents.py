@@ -14,10 +14,10 @@ from ...agents import Learner, Solver, is_learner, names
 from ...agents.regal.base import ProposalLearner
 from ...agents.regal.shipped import NONE, folder_of, weight_names
 from ...agents.registry import solver_class
-from ...agents.saved import AGENT_FILE
+from ...agents.saved import AGENT_FILE, saved_in
 from ...conf import agent, agent_names
 from ...errors import InvalidProblemError, unknown_id
-from ..evaluate.contestants import Contestant, is_solver, learner_folder
+from ..evaluate.contestants import Contestant, is_solver
 from .regal_methods import AGENT, SEEDED_AGENT, Method, starts_of
 
 _TRAINING = re.compile(r"(?P<stem>.+?)-seed[0-9]+")
@@ -86,7 +86,7 @@ def _contestant(name: str, given: str) -> Contestant:
     """What is given, under a name."""
     if is_solver(given):
         return Contestant.of({"solver": given, "name": name})
-    if learner_folder(Path(given)) is not None:
+    if saved_in(Path(given)) is not None:
         return replace(Contestant.of(given), name=name)
     if given in agent_names() or given.endswith(".yaml"):
         return Contestant.of_solver(name, agent(given))
@@ -108,7 +108,7 @@ def _named_weights(solver: Solver[Any, Any]) -> str:
 
 def _saved_in(contestant: Contestant) -> Path | None:
     """The folder of a saved learner; ``None`` for one that is named."""
-    return None if contestant.given.startswith("{") else learner_folder(Path(contestant.given))
+    return None if contestant.given.startswith("{") else saved_in(Path(contestant.given))
 
 
 def _digest_of(folder: Path | None) -> str:

@@ -20,11 +20,11 @@ import numpy as np
 from ...agents import make
 from ...agents.learner import Learner, is_learner
 from ...agents.registry import frozen, names, solver_class
+from ...agents.saved import AGENT_FOLDER
 from ...errors import InvalidProblemError, InvalidRunError, OpgymError
 from ...problems import Budget
 from .. import run_folder
 from ..run_folder import (
-    AGENT,
     Progress,
     discard,
     locked,
@@ -323,7 +323,7 @@ def _train(
             monitor=monitor,
             **chosen_by,
         )
-        write_folder(folder / AGENT, trained.save)
+        write_folder(folder / AGENT_FOLDER, trained.save)
         steps = store.resumed_from or config.trainer.steps  # a learner takes its last rollout to the end
         result = _result(config, trained, validation or problems, steps, time.monotonic() - started)
         tracker.summary({key: value for key, value in result.to_json().items() if key != "problems"})
