@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -113,7 +113,8 @@ class RegalPlus(ProposalLearner):
     def solve_untrained(
         self, problem: AnyProblem, evaluator: Evaluator[Any], rng: np.random.Generator
     ) -> Remark:
-        return self.brkga()._search(problem, evaluator, rng)
+        remark = self.brkga()._search(problem, evaluator, rng)
+        return replace(remark, note=f"untrained, so no proposals: {remark.note}")
 
     def train(
         self,

@@ -57,7 +57,9 @@ def solve_untrained(
             for sample in bins.numpy():
                 left = evaluations_left(evaluator, learner.evaluations)
                 if proven or evaluator.exhausted or left == 0:
-                    return Remark("1 proposal" if tried == 1 else f"{tried} proposals", proven)
+                    return Remark(
+                        f"untrained: {'1 proposal' if tried == 1 else f'{tried} proposals'}", proven
+                    )
                 most = learner.evaluations_per_sample
                 run = replace(learner.brkga(), proposal=proposal_of(instance, sample, learner.initial))
                 with evaluator.share(most if left is None else min(left, most)) as own:

@@ -7,12 +7,24 @@ from typing import Any
 
 import pytest
 
+from opgym.runs import run_folder
 from opgym.runs.reproduce.regal_results import stored
 
 from .conftest import Run
 
 TINY = ("--part", "validation", "--graphs", 1, "--seeds", 1, "--agents", "none", "--workers", 1)
 KEYS = {"task", "method", "metric", "value", "low", "high", "n", "paper"}
+
+
+def test_two_at_a_time_in_one_folder_are_one_too_many(
+    opgym: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_folder, "PATIENCE_S", 0.0)
+    with run_folder.locked(tmp_path):
+        result = opgym("reproduce", "regal", "--task", "memory-1", *TINY, "--out", tmp_path)
+    assert result.exit_code == 2
+    assert "works on this run" in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == [".lock"]
 
 
 def test_lines_tables_and_files(rows: Callable[..., Any], opgym: Run, tmp_path: Path) -> None:
@@ -23,7 +35,7 @@ def test_lines_tables_and_files(rows: Callable[..., Any], opgym: Run, tmp_path: 
     assert {line["task"] for line in lines} == {"memory-1/synthetic", "memory-1/real"}
     assert {line["method"] for line in lines} == {"brkga-5k", "key-search-5k"}
     assert sorted(path.name for path in out.iterdir()) == [
-        "regal-memory-1-validation.jsonl", "regal-validation.json", "rows.jsonl",
+        ".lock", "regal-memory-1-validation.jsonl", "regal-validation.json", "rows.jsonl",
     ]  # fmt: skip
     assert json.loads((out / "regal-validation.json").read_text()) == lines
     document = stored(out / "regal-memory-1-validation.jsonl")

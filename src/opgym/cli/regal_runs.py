@@ -95,6 +95,7 @@ def regal(
     from ..runs.reproduce.regal import TASKS, Settings, run
     from ..runs.reproduce.regal_results import file_name, sample_name, store, taken_names
     from ..runs.reproduce.regal_table import lines_of
+    from ..runs.run_folder import locked
     from .reproduce import as_json_text
     from .targets import require_folder
 
@@ -119,13 +120,14 @@ def regal(
     for each in settings.tasks:
         settings.methods(each)  # what cannot be is said before the folder is made
     require_folder(out, "--out")
-    with progress_bar("columns") as progress:
-        documents = run(settings, out / "rows.jsonl", workers or cores(), progress)
-    sample = sample_name(settings, name)
-    lines = [line for document in documents for line in lines_of(document)]
-    for document in documents:
-        store(document, out / file_name(document["task"], sample))
-    write_text(out / f"regal{'-' * bool(sample)}{sample}.json", as_json_text(lines))
+    with locked(out):  # two would measure everything twice
+        with progress_bar("columns") as progress:
+            documents = run(settings, out / "rows.jsonl", workers or cores(), progress)
+        sample = sample_name(settings, name)
+        lines = [line for document in documents for line in lines_of(document)]
+        for document in documents:
+            store(document, out / file_name(document["task"], sample))
+        write_text(out / f"regal{'-' * bool(sample)}{sample}.json", as_json_text(lines))
     if as_json:
         print_json(lines)
         return

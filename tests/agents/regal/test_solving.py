@@ -86,7 +86,10 @@ def replace_options(solver, **options):
 
 def test_untrained_it_learns_from_every_sample_and_stops_at_a_proof():
     result = make(samples=4).solve(placement(), Budget(evaluations=200))
-    assert result.note == f"{200 // QUICK['evaluations_per_sample']} proposals" or result.proven_optimal
+    assert (
+        result.note == f"untrained: {200 // QUICK['evaluations_per_sample']} proposals"
+        or result.proven_optimal
+    )
     one = PlacementProblem(load("example/two-branch"), Cluster.parse("1xP100"), Objective.STEP_TIME)
     proven = make().solve(one, Budget(evaluations=200))
     assert proven.proven_optimal

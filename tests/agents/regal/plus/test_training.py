@@ -113,6 +113,7 @@ def test_untrained_it_proposes_nothing():
     expected = brkga.solve(order(), Budget(evaluations=60), np.random.default_rng(4))
     found = make().solve(order(), Budget(evaluations=60), np.random.default_rng(4))
     assert found.outcome == expected.outcome
+    assert found.note == f"untrained, so no proposals: {expected.note}"
 
 
 def test_graphs_that_are_too_large_are_left_alone():
