@@ -24,6 +24,7 @@ QUICK = {
     "dqn": {"learning_starts": 16, "batch_size": 8, "num_envs": 2},
     "regal": {**_PROPOSALS, "baseline": "value"},
     "gas": _PROPOSALS,
+    "regal-plus": {**_PROPOSALS, "moves": 20, "search_evaluations": 20},
 }
 
 
@@ -63,7 +64,7 @@ def test_learners_log_every_metric_that_is_explained_and_no_other():
     tasks = [problem, peak, SchedulingProblem(problem.graph)]  # of each, what is gained is logged apart
     seen = Names()
     learners = [name for name in names(PlacementProblem) if is_learner(solver_class(name))]
-    assert {"ppo", "maskable-ppo", "a2c", "dqn", "regal", "gas"} <= set(learners)
+    assert {"ppo", "maskable-ppo", "a2c", "dqn", "regal", "gas", "regal-plus"} <= set(learners)
     for name in learners:
         options = QUICK.get(name, {"n_steps": 16, "num_envs": 2})
         with Trackers([seen]) as tracker:  # refuses what is not explained

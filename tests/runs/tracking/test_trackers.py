@@ -39,7 +39,7 @@ def test_every_metric_is_known_explained_and_named_once():
     assert set(constants) == set(metrics.METRICS)
     assert len(metrics.NAMES) == len(metrics.METRICS) == len(constants)
     for metric in metrics.METRICS:
-        assert re.fullmatch(r"(charts|time|losses)/[a-z_]+", metric.name)
+        assert re.fullmatch(r"(charts|time|losses)/[a-z_]+(_[12])?", metric.name)
         assert metric.unit
         assert metric.meaning.endswith(".")
         assert "|" not in metric.meaning
