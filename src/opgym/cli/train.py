@@ -37,9 +37,9 @@ def train(
 
     Arguments are GROUP=NAME, which chooses a file of settings, and KEY=VALUE, which changes one of them.
 
-    Groups: `agent` (a learner of `opgym solvers`: a2c, dqn, gas, maskable-ppo, ppo, regal, regal-plus; or
-    settings of one), `env` (placement, scheduling), `problem` (default, regal, tiny), `trainer` (default), `logger` (jsonl, console,
-    tensorboard, wandb; several: `logger=[jsonl,wandb]`), `experiment` and `debug` (presets of several groups),
+    Groups: `agent` (a learner of `opgym solvers`: a2c, dqn, gas, maskable-ppo, ppo, regal, regal-plus; or settings of
+    one), `env` (placement, scheduling), `problem` (default, regal, tiny), `trainer` (default), `logger` (jsonl,
+    console, tensorboard, wandb; several: `logger=[jsonl,wandb]`), `experiment` and `debug` (presets of several groups),
     `hydra/launcher` (joblib, ray, submitit, basic) and `hydra/sweeper` (basic, optuna).
 
     Keys: `agent.options.*`, `env.options.*`, `env.num_envs`, `problem.{graph, cluster, objective, capacity_bytes}` or
