@@ -51,6 +51,11 @@ class RegalPlus(ProposalLearner):
         reconcile: Whether what a search has changed without need is taken back.
         nearness: How much worse a solution may be, as a share of its value, for being nearer to what the network says:
             weight of the mean distance of positions and devices.
+        distilled: Share of the training, its beginning, in which the policy learns, instead, what a teacher finds of
+            each problem: once, and far from anything learned.
+        lessons: Moves or evaluations of each search of the teacher.
+        policy_gradient: Weight of the loss of REINFORCE on the positions that are drawn.
+        messages: Whether the network has messages along edges beside its attention.
     """
 
     initial: bool = True
@@ -66,6 +71,10 @@ class RegalPlus(ProposalLearner):
     temperature: float = 0.005
     reconcile: bool = True
     nearness: float = 0.1
+    distilled: float = 0.0
+    lessons: int = 60_000
+    policy_gradient: float = 0.0
+    messages: bool = True
 
     name: ClassVar[str] = "regal-plus"
     summary: ClassVar[str] = "brkga that draws where a graph neural network expects ops in good solutions"
@@ -75,9 +84,16 @@ class RegalPlus(ProposalLearner):
         of_type(bool, "true or false", for_mutants=self.for_mutants, reconcile=self.reconcile)
         share(
             uniform_share=self.uniform_share, flips=self.flips, nearness=self.nearness,
-            temperature=self.temperature, spread=self.spread,
+            temperature=self.temperature, spread=self.spread, distilled=self.distilled,
+            policy_gradient=self.policy_gradient,
         )  # fmt: skip
-        at_least(1, most=2**31 - 1, moves=self.moves, search_evaluations=self.search_evaluations)
+        at_least(
+            1,
+            most=2**31 - 1,
+            moves=self.moves,
+            search_evaluations=self.search_evaluations,
+            lessons=self.lessons,
+        )
         super().__post_init__()
 
     def skip_reason(self, problem: AnyProblem) -> str | None:
@@ -89,7 +105,7 @@ class RegalPlus(ProposalLearner):
         return reason
 
     def network(self) -> Shape:
-        return Shape(self.width, self.layers)
+        return Shape(self.width, self.layers, self.messages)
 
     def placing(self) -> Placing:
         """Where BRKGA uses what the network expects."""

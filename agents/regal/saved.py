@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import MISSING, asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -101,10 +101,14 @@ _T = TypeVar("_T")
 
 
 def _made(kind: type[_T], values: Any, row: Row, what: str, more: Mapping[str, Any] | None = None) -> _T:
-    """A dataclass from an object that has exactly its fields, but for those that are given."""
+    """A dataclass from an object that has its fields, but for those that are given.
+
+    What has come later has its default, with which everything is as it was before.
+    """
     given = more or {}
-    known = {f.name for f in fields(kind) if f.init} - given.keys()  # type: ignore[arg-type]
-    if not isinstance(values, dict) or values.keys() != known:
+    every = [f for f in fields(kind) if f.init and f.name not in given]  # type: ignore[arg-type]
+    known, needed = {f.name for f in every}, {f.name for f in every if f.default is MISSING}
+    if not isinstance(values, dict) or not needed <= values.keys() <= known:
         row.refuse(f"has other options than {what} of this version: {', '.join(sorted(known))}")
     try:
         return kind(**values, **given)

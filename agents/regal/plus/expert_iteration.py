@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
@@ -20,9 +20,9 @@ from ...search.keys import Proposal
 from ..task import AnyProblem
 from ..training import Training
 from ..trials import End, Trials
-from .improvement import Improver
+from .improvement import Found, Improver
 from .instance import Instance
-from .policy import Policy, losses_of
+from .policy import Policy, losses_of, policy_loss_of
 from .proposals import Expected, Placing
 from .shape import Shape
 from .targets import Target
@@ -46,6 +46,8 @@ class Recipe:
         graphs: Graphs of an update.
         nearness: How much worse a solution may be, as a share of its value, for being nearer to what the policy says:
             weight of the mean distance of positions and devices.
+        distilled: Share of the training, its beginning, in which the policy learns what a teacher has found.
+        policy_gradient: Weight of the loss of REINFORCE on the positions that are drawn.
         learning_rate: Step size of AdamW at its highest; it falls to 0 with a cosine.
         validate_every: Updates between two looks at the validation problems.
         groups: What shares a device, as of ``brkga``.
@@ -56,6 +58,8 @@ class Recipe:
     improver: Improver
     graphs: int
     nearness: float
+    distilled: float
+    policy_gradient: float
     learning_rate: float
     validate_every: int
     groups: str | None
@@ -140,26 +144,29 @@ class ExpertIteration(Training[Instance]):
         chosen = self._drawn(len(self._instances), recipe.graphs, _ORDER)
         instances = [self._instances[i] for i in chosen]
         said = self._policy.says(instances)
-        expected = said.expected()
-        found = self._searched(instances, expected, [self._seed, _UPDATE, self._updates])
-        for position, instance, what, (known, _) in zip(chosen, instances, expected, found, strict=True):
-            self._known[position] = self._chosen(instance, what, self._known.get(position), known)
+        line: dict[str, float] = {}
+        found: list[Found] = []
+        if self._distils:
+            self._taught(chosen)
+        else:
+            found = self._improved(chosen, said.expected())
         known_ones = [self._known[position] for position in chosen]
         losses = losses_of(said, instances, [known.target for known in known_ones])
         loss = losses.position + _DEVICE_WEIGHT * losses.device
+        if found:
+            line[metrics.DRAWN_OVER_FOUND.name] = float(np.mean([one.drawn_over_found for one in found]))
+            if recipe.policy_gradient > 0:
+                loss = loss + recipe.policy_gradient * policy_loss_of(said, instances, found)
         rate = recipe.learning_rate * min(1.0, (self._updates + 1) / _RISE)
         rate *= 0.5 * (1 - math.cos(math.pi * self._left))
         self._step(loss, rate)
-        line = {
+        line |= {
             metrics.UPDATES.name: float(self._updates),
             metrics.LEARNING_RATE.name: rate,
             metrics.POSITION_LOSS.name: float(losses.position.detach()),
             metrics.DEVICE_LOSS.name: float(losses.device.detach()),
             metrics.TOTAL_LOSS.name: float(loss.detach()),
             metrics.POSITION_ERROR.name: losses.position_error,
-            metrics.DRAWN_OVER_FOUND.name: float(
-                np.mean([drawn / max(known.end.value, 1) for known, drawn in found])
-            ),
             metrics.FEASIBLE_SHARE.name: float(
                 np.mean([known.end.overflow_share <= 0 for known in known_ones])
             ),
@@ -168,18 +175,41 @@ class ExpertIteration(Training[Instance]):
             line[metrics.DEVICE_ACCURACY.name] = losses.device_accuracy
         return line
 
+    @property
+    def _distils(self) -> bool:
+        """Whether the policy still learns from the teacher."""
+        return 1 - self._left < self._recipe.distilled
+
+    def _taught(self, chosen: Sequence[int]) -> None:
+        """Has a teacher solve those that nothing is known of; each problem is solved once."""
+        new = [position for position in dict.fromkeys(chosen) if position not in self._known]
+        taught, instances = self._recipe.improver.taught, [self._instances[position] for position in new]
+        found = self._searched(lambda at, rng: taught(instances[at], rng), len(new), _UPDATE, self._updates)
+        self._known |= {
+            position: Known(one.target, one.end) for position, one in zip(new, found, strict=True)
+        }
+
+    def _improved(self, chosen: Sequence[int], expected: Sequence[Expected]) -> list[Found]:
+        """Improves on what the policy expects of each; what is better, or as good and nearer, is known from now on."""
+        improved, instances = (
+            self._recipe.improver.improved,
+            [self._instances[position] for position in chosen],
+        )
+        found = self._searched(
+            lambda at, rng: improved(instances[at], expected[at], rng), len(chosen), _UPDATE, self._updates
+        )
+        for position, instance, what, one in zip(chosen, instances, expected, found, strict=True):
+            known = Known(one.target, one.end)
+            self._known[position] = self._chosen(instance, what, self._known.get(position), known)
+        return found
+
     def _searched(
-        self, instances: Sequence[Instance], expected: Sequence[Expected], stream: list[int]
-    ) -> list[tuple[Known, float]]:
-        """What the search makes of each, and the mean value of what was drawn."""
+        self, search: Callable[[int, np.random.Generator], Found], count: int, *stream: int
+    ) -> list[Found]:
+        """The results of so many searches, each with random numbers of its own."""
         began = time.perf_counter()
-
-        def search(position: int) -> tuple[Known, float]:
-            rng = np.random.default_rng([*stream, position])
-            target, end, drawn = self._recipe.improver.improved(instances[position], expected[position], rng)
-            return Known(target, end), drawn
-
-        found = list(self._pool.map(search, range(len(instances))))
+        rngs = [np.random.default_rng([self._seed, *stream, position]) for position in range(count)]
+        found = list(self._pool.map(search, range(count), rngs))
         self._seconds += time.perf_counter() - began
         return found
 
@@ -200,12 +230,15 @@ class ExpertIteration(Training[Instance]):
         line = super()._validate()
         with torch.inference_mode():
             expected = [self._policy.expects(instance) for instance in self._validation]
-        found = self._searched(self._validation, expected, [self._seed, _VALIDATED])
+        improved = self._recipe.improver.improved
+        found = self._searched(
+            lambda at, rng: improved(self._validation[at], expected[at], rng), len(expected), _VALIDATED
+        )
         line[metrics.VALIDATION_POSITION_ERROR.name] = float(
             np.mean(
                 [
-                    np.abs(known.target.position - what.position).mean()
-                    for (known, _), what in zip(found, expected, strict=True)
+                    np.abs(one.target.position - what.position).mean()
+                    for one, what in zip(found, expected, strict=True)
                 ]
             )
         )

@@ -48,11 +48,11 @@ def fit(
     network = before.network if before else learner.network()
     improver = Improver(
         learner.samples, learner.flips, learner.moves, learner.search_evaluations, learner.temperature,
-        learner.reconcile,
+        learner.reconcile, learner.lessons,
     )  # fmt: skip
     recipe = Recipe(
-        learner.placing(), improver, learner.graphs, learner.nearness, learner.learning_rate,
-        learner.validate_every, learner.groups, learner.transfer_keys,
+        learner.placing(), improver, learner.graphs, learner.nearness, learner.distilled, learner.policy_gradient,
+        learner.learning_rate, learner.validate_every, learner.groups, learner.transfer_keys,
     )  # fmt: skip
     identity = {
         "format": _FORMAT,

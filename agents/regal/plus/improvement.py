@@ -1,4 +1,7 @@
-"""The expert: a short search from what the policy proposes, to a better solution that is as near to it as can be."""
+"""The expert: a short search from what the policy proposes, to a better solution that is as near to it as can be.
+
+Or the teacher: a long one from nothing that was learned.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,47 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .... import _core
 from ....graphs.simulate import core_graph
 from ....problems import Order, SchedulingProblem
+from ...heuristics.orders import GreedyFreedBytes
 from ..trials import End
-from .instance import Instance
+from .instance import Instance, Keys
 from .proposals import Expected
 from .targets import Target
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """A solution that a search found.
+
+    Attributes:
+        target: The solution.
+        end: What it is worth.
+        drawn: Keys that the search has started from, ``[samples, genes] float32``.
+        overflow_share: Of each of them, ``[samples] float64``.
+        value: Of each of them, ``[samples] int64``.
+    """
+
+    target: Target
+    end: End
+    drawn: Keys
+    overflow_share: NDArray[np.float64]
+    value: NDArray[np.int64]
+
+    @property
+    def drawn_over_found(self) -> float:
+        """Mean value of what was drawn, over that of what was found."""
+        return float(self.value.mean()) / max(self.end.value, 1)
+
+    @property
+    def advantage(self) -> NDArray[np.float32]:
+        """How much better each draw is than the others, by its rank, from -1 to 1, ``[samples]``."""
+        rank = np.empty(len(self.value), np.float32)
+        rank[np.lexsort((self.value, self.overflow_share))] = np.linspace(1, -1, len(rank))
+        return rank
 
 
 @dataclass(frozen=True)
@@ -27,6 +63,7 @@ class Improver:
         evaluations: Evaluations of the annealing of devices and priorities.
         temperature: Of both at their start, as a share of the value.
         reconcile: Whether what was changed without need is taken back.
+        lessons: Moves or evaluations of the long annealing of a teacher.
     """
 
     samples: int
@@ -35,10 +72,9 @@ class Improver:
     evaluations: int
     temperature: float
     reconcile: bool
+    lessons: int
 
-    def improved(
-        self, instance: Instance, expected: Expected, rng: np.random.Generator
-    ) -> tuple[Target, End, float]:
+    def improved(self, instance: Instance, expected: Expected, rng: np.random.Generator) -> Found:
         """A better solution near to what the policy expects.
 
         Good solutions of a graph are many, and their average is none of them: the one to learn is that which is
@@ -49,36 +85,56 @@ class Improver:
             expected: What the policy says of it.
             rng: Source of randomness.
 
-        Returns:
-            The solution as a target, what it is worth, and the mean value of what was drawn.
         """
+        return self._found(
+            instance, instance.drawn(expected, self.samples, self.flips, rng), expected, self.moves,
+            self.evaluations, rng,
+        )  # fmt: skip
+
+    def taught(self, instance: Instance, rng: np.random.Generator) -> Found:
+        """A good solution that owes nothing to the policy: a long annealing from the greedy order or a random one."""
+        encoding = instance.encoding
+        keys = rng.random((self.samples, encoding.genes), np.float32)
+        greedy = GreedyFreedBytes().order(SchedulingProblem(instance.problem.graph))
+        keys[0] = encoding.encode(Order(greedy))  # with equal affinities: all ops on the first device
+        return self._found(instance, keys, None, self.lessons, self.lessons, rng)
+
+    def _found(
+        self,
+        instance: Instance,
+        keys: Keys,
+        expected: Expected | None,
+        moves: int,
+        evaluations: int,
+        rng: np.random.Generator,
+    ) -> Found:
+        """What annealing makes of the best of some keys."""
         decoder = instance.encoding.decoder
-        keys = instance.drawn(expected, self.samples, self.flips, rng)
         overflow_share, value = decoder.evaluate_all(keys)
         start = keys[np.lexsort((value, overflow_share))[0]]
         seed = int(rng.integers(2**63))
-        found = self._annealed(instance, start, seed)
+        found = self._annealed(instance, start, moves, evaluations, seed)
         overflow, best = decoder.evaluate(found)
-        if self.reconcile:
+        if self.reconcile and expected is not None:
             found, (overflow, best), _ = decoder.reconcile(found, instance.most_likely(expected), seed)
         solution = instance.encoding.decode(found)
         target = Target.of(instance.encoding, solution, instance.structure.anchor)
-        return target, End(int(best), float(overflow)), float(value.mean())
+        return Found(target, End(int(best), float(overflow)), keys, overflow_share, value)
 
-    def _annealed(self, instance: Instance, keys: np.ndarray, seed: int) -> np.ndarray:
+    def _annealed(
+        self, instance: Instance, keys: Keys, moves: int, evaluations: int, seed: int
+    ) -> np.ndarray:
         encoding, problem = instance.encoding, instance.problem
         if isinstance(problem, SchedulingProblem):
             start = encoding.decode(keys)
             assert isinstance(start, Order)
-            graph, nothing = (
-                core_graph(problem.graph),
-                0,
-            )  # a peak that no order has: the search takes its time
+            below_any = 0  # a peak that no order has: the search takes its time
             orders = _core.OrderAnnealing(
-                graph, np.asarray(start.op, np.int32)[None], seed, nothing, self.temperature, self.moves
-            )
-            orders.run(self.moves, math.inf)
+                core_graph(problem.graph), np.asarray(start.op, np.int32)[None], seed, below_any, self.temperature,
+                moves,
+            )  # fmt: skip
+            orders.run(moves, math.inf)
             return encoding.encode(Order(orders.best_order))
-        pairs = _core.KeyAnnealing(encoding.decoder, keys, seed, (0.0, 0), self.temperature, self.evaluations)
-        pairs.run(self.evaluations, math.inf)
+        pairs = _core.KeyAnnealing(encoding.decoder, keys, seed, (0.0, 0), self.temperature, evaluations)
+        pairs.run(evaluations, math.inf)
         return np.ascontiguousarray(pairs.best_keys)

@@ -25,16 +25,18 @@ class Layer(nn.Module):
 
     Args:
         width: Numbers per op, a multiple of 4.
+        messages: Whether it hears from neighbours; else it hears only itself.
     """
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, *, messages: bool) -> None:
         super().__init__()
+        self.messages = messages
         self.norm = nn.LayerNorm(width)
-        self.forwards = nn.Linear(width, width)
-        self.backwards = nn.Linear(width, width)
-        self.update = nn.Sequential(
-            nn.Linear((1 + 2 * len(EDGE_WEIGHTS)) * width, width), nn.GELU(), nn.Linear(width, width)
-        )
+        if messages:
+            self.forwards = nn.Linear(width, width)
+            self.backwards = nn.Linear(width, width)
+        heard = 1 + 2 * len(EDGE_WEIGHTS) * messages
+        self.update = nn.Sequential(nn.Linear(heard * width, width), nn.GELU(), nn.Linear(width, width))
         self.norm_attention = nn.LayerNorm(width)
         self.attend = nn.Linear(width, 3 * width)
         self.attended = nn.Linear(width, width)
@@ -42,11 +44,12 @@ class Layer(nn.Module):
     def forward(self, nodes: Tensor, batch: Batch) -> Tensor:
         """New ops from ops, ``[nodes, width]``."""
         seen = self.norm(nodes)
-        heard = [
-            seen,
-            _heard(functional.gelu(self.forwards(seen)), batch.writer, batch.reader, batch.to_reader),
-            _heard(functional.gelu(self.backwards(seen)), batch.reader, batch.writer, batch.to_writer),
-        ]
+        heard = [seen]
+        if self.messages:
+            heard += [
+                _heard(functional.gelu(self.forwards(seen)), batch.writer, batch.reader, batch.to_reader),
+                _heard(functional.gelu(self.backwards(seen)), batch.reader, batch.writer, batch.to_writer),
+            ]
         nodes = nodes + self.update(torch.cat(heard, dim=1))
         changed: Tensor = nodes + self.attended(self._attention(self.norm_attention(nodes), batch))
         return changed
@@ -80,7 +83,7 @@ class PositionNetwork(nn.Module):
         self.embed = nn.Sequential(
             nn.Linear(len(NODE_FIELDS) + FIELDS, width), nn.GELU(), nn.Linear(width, width)
         )
-        self.layers = nn.ModuleList(Layer(width) for _ in range(shape.layers))
+        self.layers = nn.ModuleList(Layer(width, messages=shape.messages) for _ in range(shape.layers))
         self.head = nn.Sequential(
             nn.LayerNorm(width), nn.Linear(width, width), nn.GELU(), nn.Linear(width, OUTPUTS)
         )

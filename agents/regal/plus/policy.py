@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from .batch import Batch
+from .improvement import Found
 from .instance import Instance
 from .network import PositionNetwork
 from .proposals import Expected
@@ -21,6 +22,8 @@ from .targets import Target
 
 #: Means and shares of the largest variance keep away from where a Beta distribution ends.
 _LEAST_MEAN, _LEAST_SHARE, _MOST_SHARE = 0.004, 0.002, 0.6
+#: So do draws from where the density can be infinite.
+_LEAST_DRAWN = 1e-4
 
 
 @dataclass(frozen=True)
@@ -115,9 +118,8 @@ def losses_of(said: Said, instances: Sequence[Instance], targets: Sequence[Targe
     device_1 = torch.from_numpy(np.concatenate([target.device_1 for target in targets])).float()
     ordered = torch.from_numpy(np.concatenate([~i.problem.graph.is_variable for i in instances]))
     two = torch.tensor([i.task.devices > 1 for i in instances]).repeat_interleave(torch.tensor(said.sizes))
-    size = 1 / said.share[ordered] - 1
     mean = said.mean[ordered]
-    density = torch.distributions.Beta(mean * size, (1 - mean) * size, validate_args=False)
+    density = _density(mean, said.share[ordered])
     likelihood: Tensor = density.log_prob(position[ordered])  # type: ignore[no-untyped-call]
     error = float((mean.detach() - position[ordered]).abs().mean())
     if not bool(two.any()):
@@ -125,3 +127,31 @@ def losses_of(said: Said, instances: Sequence[Instance], targets: Sequence[Targe
     cross_entropy = functional.binary_cross_entropy_with_logits(said.device_1[two], device_1[two])
     accuracy = ((said.device_1[two] > 0).float() == device_1[two]).float().mean()
     return Losses(-likelihood.mean(), cross_entropy, error, float(accuracy))
+
+
+def policy_loss_of(said: Said, instances: Sequence[Instance], found: Sequence[Found]) -> Tensor:
+    """The loss of REINFORCE: draws that are better than the others of their graph become more likely.
+
+    It is on positions only, as devices are not drawn by their probabilities. Mean over draws and ops.
+
+    Args:
+        said: Of a batch.
+        instances: Those of the batch.
+        found: What was drawn for each.
+    """
+    losses = []
+    for mean, share, instance, one in zip(
+        torch.split(said.mean, list(said.sizes)), torch.split(said.share, list(said.sizes)), instances, found,
+        strict=True,
+    ):  # fmt: skip
+        ops = torch.from_numpy(instance.encoding.ops.astype(np.int64))
+        drawn = 1 - torch.from_numpy(one.drawn[:, instance.encoding.priorities])
+        density = _density(mean[ops], share[ops])
+        likelihood = density.log_prob(drawn.clamp(_LEAST_DRAWN, 1 - _LEAST_DRAWN)).mean(1)  # type: ignore[no-untyped-call]
+        losses.append(-(torch.from_numpy(one.advantage) * likelihood).mean())
+    return torch.stack(losses).mean()
+
+
+def _density(mean: Tensor, share: Tensor) -> torch.distributions.Beta:
+    size = 1 / share - 1
+    return torch.distributions.Beta(mean * size, (1 - mean) * size, validate_args=False)

@@ -90,13 +90,21 @@ def changed(folder, key, **fields):
     change(folder, **{key: {**document[key], **fields}})
 
 
+def test_an_option_that_came_later_has_its_default(folder):
+    options = json.loads((folder / "agent.json").read_text())["options"]
+    assert options.pop("anneal") is True
+    change(folder, options=options)
+    assert agents.load(folder).anneal
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
         ({"agent": "gas"}, "other options than agent 'gas'"),
         ({"format": "opgym.agent.regal/2"}, "this version of opgym reads 'opgym.agent.regal/1'"),
         ({"more": 1}, "unknown keys 'more'"),
-        ({"options": {}}, "other options than agent 'regal'"),
+        ({"options": []}, "other options than agent 'regal'"),
+        ({"options": {"more": 1}}, "other options than agent 'regal'"),
         ({"network": {}}, "other options than a network"),
         ({"initial": 1}, "initial = 1"),
         ({"tasks": []}, "has no task"),

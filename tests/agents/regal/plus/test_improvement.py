@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from opgym.agents.heuristics.orders import GreedyFreedBytes
 from opgym.agents.regal.plus.improvement import Improver
 from opgym.agents.regal.plus.instance import Instance
 from opgym.agents.regal.plus.proposals import Expected
@@ -14,7 +15,9 @@ from opgym.problems import Objective, PlacementProblem, SchedulingProblem
 
 from ..problems import capped, order, placement, with_variables
 
-IMPROVER = Improver(samples=4, flips=0.1, moves=300, evaluations=200, temperature=0.01, reconcile=True)
+IMPROVER = Improver(
+    samples=4, flips=0.1, moves=300, evaluations=200, temperature=0.01, reconcile=True, lessons=2_000
+)
 
 
 def expected(instance, seed=0):
@@ -32,12 +35,16 @@ def improved(instance, improver=IMPROVER, seed=1):
 @pytest.mark.parametrize("problem", [order, placement, capped, with_variables])
 def test_it_is_better_than_what_was_drawn(problem):
     instance = Instance.of(problem())
-    target, end, drawn = improved(instance)
+    found = improved(instance)
     keys = instance.drawn(expected(instance), 4, 0.1, np.random.default_rng(1))
     overflow, value = instance.encoding.decoder.evaluate_all(keys)
-    assert (end.overflow_share, end.value) <= min(zip(overflow.tolist(), value.tolist(), strict=True))
-    assert drawn == pytest.approx(value.mean())
-    assert target.position.shape == target.device_1.shape == (instance.problem.graph.num_ops,)
+    ends = list(zip(overflow.tolist(), value.tolist(), strict=True))
+    assert (found.end.overflow_share, found.end.value) <= min(ends)
+    assert found.drawn_over_found == pytest.approx(value.mean() / found.end.value)
+    assert found.target.position.shape == found.target.device_1.shape == (instance.problem.graph.num_ops,)
+    by_advantage = [ends[i] for i in np.argsort(-found.advantage)]
+    assert by_advantage == sorted(ends)
+    assert found.advantage.sum() == pytest.approx(0, abs=1e-6)
 
 
 def larger(objective):
@@ -51,20 +58,34 @@ def larger(objective):
 def test_what_was_changed_without_need_is_taken_back(objective):
     instance = Instance.of(larger(objective))
     said = expected(instance)
-    near, near_end, _ = improved(instance)
-    far, far_end, _ = improved(instance, replace(IMPROVER, reconcile=False))
-    assert (near_end.overflow_share, near_end.value) <= (far_end.overflow_share, far_end.value)
+    near, far = improved(instance), improved(instance, replace(IMPROVER, reconcile=False))
+    assert (near.end.overflow_share, near.end.value) <= (far.end.overflow_share, far.end.value)
 
     def distance(target):
         devices = (target.device_1 != (said.device_1 > 0.5)).mean()
         return np.abs(target.position - said.position).mean() + devices
 
-    assert distance(near) < distance(far)
+    assert distance(near.target) < distance(far.target)
+
+
+@pytest.mark.parametrize("objective", [None, Objective.PEAK_MEMORY, Objective.STEP_TIME])
+def test_a_teacher_searches_longer_from_the_greedy_order(objective):
+    instance = Instance.of(larger(objective))
+    found = IMPROVER.taught(instance, np.random.default_rng(0))
+    greedy = GreedyFreedBytes().order(SchedulingProblem(instance.problem.graph))
+    solution = instance.encoding.decode(found.drawn[0])
+    if objective is None:
+        assert solution.op.tolist() == greedy.tolist()
+    else:
+        assert not np.asarray(solution.device).any()
+    short = replace(IMPROVER, lessons=20).taught(instance, np.random.default_rng(0))
+    assert short.drawn.tolist() == found.drawn.tolist()
+    assert found.end.value < short.end.value <= short.value.min()
 
 
 def test_the_same_numbers_find_the_same():
     instance = Instance.of(capped())
     one, other = improved(instance), improved(instance)
-    assert one[0].position.tolist() == other[0].position.tolist()
-    assert one[0].device_1.tolist() == other[0].device_1.tolist()
-    assert one[1:] == other[1:]
+    assert one.target.position.tolist() == other.target.position.tolist()
+    assert one.target.device_1.tolist() == other.target.device_1.tolist()
+    assert one.end == other.end

@@ -1,20 +1,26 @@
 """Expert iteration: it learns, an interruption changes nothing, and what is saved solves the same."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
+from torch.optim import Adam
+
 from opgym import agents
+from opgym.agents.regal.plus.expert_iteration import new_policy
 from opgym.agents.regal.plus.instance import Instance
-from opgym.agents.regal.plus.policy import Policy
+from opgym.agents.regal.plus.policy import Policy, policy_loss_of
 from opgym.errors import InvalidProblemError, OpgymError
 from opgym.graphs import GraphBuilder
 from opgym.problems import Budget, SchedulingProblem
 
 from ...sb3.monitors import Recorder, Stopped
 from ..problems import capped, order, placement, tasks
+from .test_improvement import IMPROVER
 
 #: Options with which it learns in no time.
 QUICK = {
@@ -55,8 +61,13 @@ def test_the_same_seed_gives_the_same_weights_whatever_the_threads():
     assert found[0] != found[2]
 
 
-def test_goes_on_exactly(tmp_path):
-    learner, problems, validation = make(), tasks(), [order(50), placement(seed=51)]
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"distilled": 0.5, "lessons": 60}, {"policy_gradient": 0.5}],
+    ids=["iterated", "distilled", "with-policy-gradient"],
+)
+def test_goes_on_exactly(options, tmp_path):
+    learner, problems, validation = make(**options), tasks(), [order(50), placement(seed=51)]
     whole = Recorder()
     expected = learner.fit(problems, steps=STEPS, seed=3, monitor=whole, validation=validation)
     assert whole.ended
@@ -75,6 +86,44 @@ def test_goes_on_exactly(tmp_path):
     assert weights(trained) == weights(expected)
     with pytest.raises(OpgymError, match="another training: seed is 3 there"):
         learner.fit(problems, steps=STEPS, seed=4, monitor=Recorder(latest=latest), validation=validation)
+
+
+def test_distilled_it_learns_what_the_teacher_found_once():
+    recorder, problems = Recorder(), [order(seed) for seed in range(3)]
+    learner = make(distilled=1.0, lessons=400, width=16, learning_rate=3e-3)
+    learner.fit(problems, steps=300, seed=1, monitor=recorder)
+    errors = [line["charts/position_error"] for _, line in recorder.lines]
+    assert np.mean(errors[-10:]) < 0.5 * np.mean(errors[:10])  # of targets that stay where they are
+    assert not any("charts/drawn_over_found" in line for _, line in recorder.lines)
+
+
+def test_the_policy_gradient_makes_better_draws_more_likely():
+    instance = Instance.of(order())
+    policy = new_policy(make().network(), seed=0)
+    found = IMPROVER.improved(instance, policy.expects(instance), np.random.default_rng(0))
+    optimizer = Adam(policy.parameters(), lr=0.01)
+
+    losses = []
+    for _ in range(10):
+        loss = policy_loss_of(policy.says([instance]), [instance], [found])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(float(loss.detach()))
+    assert losses[-1] < losses[0]
+    drawn = 1 - found.drawn[:, instance.encoding.priorities]
+    best, worst = drawn[found.advantage.argmax()], drawn[found.advantage.argmin()]
+    position = policy.expects(instance).position[instance.encoding.ops]
+    assert np.abs(position - best).mean() < np.abs(position - worst).mean()
+
+
+@pytest.mark.parametrize("messages", [True, False])
+def test_edges_are_heard_only_with_messages(messages):
+    policy = new_policy(make(messages=messages).network(), seed=0)
+    instance = Instance.of(order())
+    louder = replace(instance.structure, to_reader=2 * instance.structure.to_reader)
+    one, other = (policy.expects(replace(instance, structure=each)) for each in (instance.structure, louder))
+    assert (one.position.tolist() == other.position.tolist()) is not messages
 
 
 def test_saved_it_solves_the_same(tmp_path):
@@ -133,6 +182,10 @@ def test_graphs_that_are_too_large_are_left_alone():
         ({"uniform_share": -0.1}, "uniform_share = -0.1"),
         ({"moves": 0}, "moves = 0"),
         ({"spread": float("nan")}, "spread = nan"),
+        ({"distilled": -1}, "distilled = -1"),
+        ({"lessons": 0}, "lessons = 0"),
+        ({"policy_gradient": float("inf")}, "policy_gradient = inf"),
+        ({"messages": "no"}, "messages = 'no'; expected true or false"),
     ],
 )
 def test_wrong_options_are_refused(options, message):
