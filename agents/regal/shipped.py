@@ -15,12 +15,22 @@ if TYPE_CHECKING:
 
 #: Values of the option ``weights`` that are no name.
 SHIPPED, NONE = "shipped", "none"
-_FOLDER = Path(__file__).with_name("weights")
+FOLDER = Path(__file__).with_name("weights")
+_ABLATIONS = "ablations"
 
 
-def weight_names() -> list[str]:
-    """Names of all weights that come with the package, sorted."""
-    return sorted(file.parent.name for file in _FOLDER.glob(f"*/{AGENT_FILE}"))
+def weight_names(*, ablations: bool = False) -> list[str]:
+    """Names of all weights that come with the package, sorted.
+
+    Args:
+        ablations: Whether those are among them that only show what an ingredient is worth, ``"ablations/NAME"``.
+    """
+    names = [file.parent.name for file in FOLDER.glob(f"*/{AGENT_FILE}")]
+    if ablations:
+        names += [
+            f"{_ABLATIONS}/{file.parent.name}" for file in (FOLDER / _ABLATIONS).glob(f"*/{AGENT_FILE}")
+        ]
+    return sorted(names)
 
 
 def folder_of(weights: str, learner: str) -> Path | None:
@@ -37,13 +47,15 @@ def folder_of(weights: str, learner: str) -> Path | None:
         UnknownIdError: No such weights, with the nearest names.
     """
     if weights == SHIPPED:
-        return _FOLDER / learner if (_FOLDER / learner / AGENT_FILE).is_file() else None
-    if weights in weight_names():
-        return _FOLDER / weights
+        return FOLDER / learner if (FOLDER / learner / AGENT_FILE).is_file() else None
+    if weights in weight_names(ablations=True):
+        return FOLDER / weights
     if (Path(weights) / AGENT_FILE).is_file():
         return Path(weights)
     raise unknown_id(
-        "weights (a name, or the folder of a saved agent)", weights, [SHIPPED, NONE, *weight_names()]
+        "weights (a name, or the folder of a saved agent)",
+        weights,
+        [SHIPPED, NONE, *weight_names(ablations=True)],
     )
 
 

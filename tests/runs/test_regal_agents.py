@@ -159,7 +159,7 @@ def test_settings_that_name_a_folder_change_with_what_is_in_it(tiny: Path, tmp_p
 def test_shipped_weights_have_names_and_are_part_of_the_column(
     tiny: Path, tmp_path: Path, monkeypatch
 ) -> None:
-    monkeypatch.setattr(shipped, "_FOLDER", tmp_path)
+    monkeypatch.setattr(shipped, "FOLDER", tmp_path)
     with pytest.raises(InvalidProblemError, match="'regal' has learned nothing"):
         learned_methods(["regal"])
     for name in ("regal", "regal-seed7"):

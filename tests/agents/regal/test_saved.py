@@ -186,9 +186,9 @@ def test_weights_that_are_not_finite_numbers_of_the_network_are_refused(how, mes
 @pytest.fixture
 def package(folder, tmp_path, monkeypatch):
     """A package that ships the trained agent as ``regal`` and, under another name, once more."""
-    for name in ("regal", "regal-seed1"):
+    for name in ("regal", "regal-seed1", "ablations/regal-small"):
         shutil.copytree(folder, tmp_path / "weights" / name)
-    monkeypatch.setattr(shipped, "_FOLDER", tmp_path / "weights")
+    monkeypatch.setattr(shipped, "FOLDER", tmp_path / "weights")
     shipped.learned_of.cache_clear()
     yield
     shipped.learned_of.cache_clear()
@@ -196,14 +196,15 @@ def package(folder, tmp_path, monkeypatch):
 
 def test_weights_of_the_package_are_used_by_name(package, trained, folder):
     assert shipped.weight_names() == ["regal", "regal-seed1"]
+    assert shipped.weight_names(ablations=True) == ["ablations/regal-small", "regal", "regal-seed1"]
     results = []
-    for weights in ("shipped", "regal-seed1", str(folder)):
+    for weights in ("shipped", "regal-seed1", "ablations/regal-small", str(folder)):
         learner = agents.make("regal", **{**QUICK, "weights": weights}, bias=0.6)
         assert learner.trained
         assert learner.trained_on == trained.trained_on
         results.append(learner.solve(order(3), Budget(evaluations=60), np.random.default_rng(1)))
     expected = trained.solve(order(3), Budget(evaluations=60), np.random.default_rng(1))
-    assert [[p.value for p in result.curve] for result in results] == [[p.value for p in expected.curve]] * 3
+    assert [[p.value for p in result.curve] for result in results] == [[p.value for p in expected.curve]] * 4
     assert not agents.make("gas").trained
     assert not agents.make("regal", weights="none").trained
 

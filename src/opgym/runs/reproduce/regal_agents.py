@@ -90,13 +90,13 @@ def _contestant(name: str, given: str) -> Contestant:
         return replace(Contestant.of(given), name=name)
     if given in agent_names() or given.endswith(".yaml"):
         return Contestant.of_solver(name, agent(given))
-    shipped = folder_of(given, "") if given in weight_names() else None
+    shipped = folder_of(given, "") if given in weight_names(ablations=True) else None
     if shipped is not None:
         return replace(Contestant.of(os.fspath(shipped)), name=name)
     if os.sep in given or Path(given).exists():
         raise InvalidProblemError(f"agent {given!r}: no folder with {AGENT_FILE}, and none of a training")
     learners = [solver for solver in names() if is_learner(solver_class(solver))]
-    raise unknown_id("agent", given, [*learners, *weight_names()])
+    raise unknown_id("agent", given, [*learners, *weight_names(ablations=True)])
 
 
 def _named_weights(solver: Solver[Any, Any]) -> str:
