@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from opgym.agents import make
 from opgym.agents.learner import is_learner
 from opgym.agents.registry import names, solver_class
 from opgym.problems import PlacementProblem, SchedulingProblem
@@ -14,6 +15,8 @@ from opgym.runs.hydra_app.arguments import readable
 
 ROOT = Path(__file__).parents[2]
 CONF = ROOT / "conf"
+FOLDER = CONF / "train" / "experiment"
+EXPERIMENTS = sorted(path.relative_to(FOLDER).with_suffix("").as_posix() for path in FOLDER.rglob("*.yaml"))
 #: A run that ends at once, if it is not refused before.
 QUICK = ("agent=guess", "problem=tiny", "trainer.steps=10", "logger=jsonl")
 
@@ -52,16 +55,34 @@ def test_stored_settings_of_agents_are_members_too(train, path):
     assert _settings(train, f"agent={path.stem}")["agent"] == {"options": {}, **stored}
 
 
-@pytest.mark.parametrize("path", sorted(CONF.glob("train/experiment/*.yaml")), ids=lambda path: path.stem)
-def test_experiments_are_short_and_can_be_trained(train, path, tmp_path):
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_experiments_are_short_and_can_be_trained(train, name, tmp_path):
     from opgym.runs.run_folder import Progress
     from opgym.runs.train.app import TrainApplication
 
-    lines = path.read_text().splitlines()
-    assert 10 <= len(lines) <= 45
+    lines = (FOLDER / f"{name}.yaml").read_text().splitlines()
+    assert len(lines) <= 45
     assert lines[1].startswith("# ")  # says what it is for
-    settings = TrainApplication().read(_settings(train, f"experiment={path.stem}"))
+    chosen = [f"experiment={name}"]
+    stored = _settings(train, *chosen)
+    if stored["problem"]["suites"]:  # one graph is as good as thousands
+        chosen += ["problem.rows=1", "problem.validation=1"]
+    settings = TrainApplication().read(_settings(train, *chosen))
     assert TrainApplication().prepare(settings, tmp_path / "run") is Progress.ABSENT
+
+
+@pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name.startswith("ablation/")])
+def test_an_ablation_differs_from_its_base_in_one_option(train, name):
+    base = "regal-plus" if name.startswith("ablation/regal-plus") else "regal"
+    one, other = (_settings(train, f"experiment={each}") for each in (name, f"ablation/{base}"))
+    differences = [
+        key
+        for key, value in one["agent"]["options"].items()
+        if value != other["agent"]["options"].get(key, getattr(make(base, weights="none"), key))
+    ]
+    assert len(differences) == (name != f"ablation/{base}")
+    assert {**one, "agent": None} == {**other, "agent": None}
+    assert one["problem"]["suites"] == ["regal-memory-1"]
 
 
 def test_presets_of_ones_own(train, tmp_path):
