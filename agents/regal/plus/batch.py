@@ -12,8 +12,9 @@ from torch import Tensor
 
 from .structure import BEFORE, BEHIND, UNRELATED, Structure
 
-#: Whom each kind of attention sees beside the op itself: what runs before it, behind it, is unrelated; and everybody.
-ATTENTION_KINDS = 4
+#: Whom each kind of attention sees beside the op itself, but for the last kind, which sees everybody.
+_SEEN = (BEFORE, BEHIND, UNRELATED)
+ATTENTION_KINDS = len(_SEEN) + 1
 #: Logit of what is not seen.
 _UNSEEN = -1e4
 
@@ -24,22 +25,21 @@ class Batch:
 
     Attributes:
         nodes: Fields of ops, those of the task behind those of the structure, ``[nodes, fields] float32``.
-        writer: Writing op of each edge, ``[edges] int64``.
-        reader: Reading op of each edge, ``[edges] int64``.
-        to_reader: Weights of what a reader hears, ``[edges, weights] float32``.
-        to_writer: Weights of what a writer hears, ``[edges, weights] float32``.
+        to_reader: What each op hears from those it reads from, with each weight, sparse ``[weights * nodes, nodes]``.
+        to_writer: What each op hears from those that read from it, the same.
         slot: Place of each op in ``[graphs * most ops]``, ``[nodes] int64``.
-        mask: What is added to logits of attention, ``[graphs, kinds, most ops, most ops] float32``.
+        mask: What is added to logits of attention of all kinds but the last, ``[graphs, kinds - 1, most ops, most ops]
+            float32``.
+        padding: What is added to those of the last, ``[graphs, 1, 1, most ops] float32``; ``None``: nothing.
         sizes: Ops of each graph.
     """
 
     nodes: Tensor
-    writer: Tensor
-    reader: Tensor
     to_reader: Tensor
     to_writer: Tensor
     slot: Tensor
     mask: Tensor
+    padding: Tensor | None
     sizes: tuple[int, ...]
 
     @classmethod
@@ -52,14 +52,13 @@ class Batch:
         """
         sizes = tuple(len(structure.nodes) for structure in structures)
         first, most = np.cumsum([0, *sizes[:-1]]), max(sizes)
-        seen = np.zeros((len(sizes), ATTENTION_KINDS, most, most), np.bool_)
-        seen[:, :, range(most), range(most)] = (
-            True  # padding sees itself, so that no row of attention is empty
-        )
+        mask = np.full((len(sizes), len(_SEEN), most, most), _UNSEEN, np.float32)
         for graph, (structure, size) in enumerate(zip(structures, sizes, strict=True)):
-            for kind, relation in enumerate((BEFORE, BEHIND, UNRELATED)):
-                seen[graph, kind, :size, :size] |= structure.relation == relation
-            seen[graph, ATTENTION_KINDS - 1, :size, :size] = True
+            for kind, relation in enumerate(_SEEN):
+                mask[graph, kind, :size, :size][structure.relation == relation] = 0
+        mask[:, :, range(most), range(most)] = 0  # padding sees itself, so that no row of attention is empty
+        there = np.arange(most) < np.array(sizes)[:, None]
+        padding = np.where(there, np.float32(0), np.float32(_UNSEEN))[:, None, None]
         nodes = [
             np.concatenate([s.nodes, np.broadcast_to(task, (len(s.nodes), len(task)))], axis=1)
             for s, task in zip(structures, tasks, strict=True)
@@ -68,11 +67,22 @@ class Batch:
         slot = np.concatenate([np.arange(size) + graph * most for graph, size in enumerate(sizes)])
         return cls(
             torch.from_numpy(np.concatenate(nodes)),
-            torch.from_numpy(edges[0]),
-            torch.from_numpy(edges[1]),
-            torch.from_numpy(np.concatenate([s.to_reader for s in structures])),
-            torch.from_numpy(np.concatenate([s.to_writer for s in structures])),
+            _sums(edges[1], edges[0], np.concatenate([s.to_reader for s in structures]), sum(sizes)),
+            _sums(edges[0], edges[1], np.concatenate([s.to_writer for s in structures]), sum(sizes)),
             torch.from_numpy(slot),
-            torch.zeros(seen.shape).masked_fill_(torch.from_numpy(~seen), _UNSEEN),
+            torch.from_numpy(mask),
+            None if there.all() else torch.from_numpy(padding),
             sizes,
         )
+
+
+def _sums(
+    receiver: NDArray[np.int64], sender: NDArray[np.int64], weights: NDArray[np.float32], nodes: int
+) -> Tensor:
+    """The matrix that sums what ops hear, once for each weight, sparse ``[weights * nodes, nodes]``."""
+    rows = np.concatenate([receiver + nodes * weight for weight in range(weights.shape[1])])
+    index = np.stack([rows, np.tile(sender, weights.shape[1])])
+    shape = (weights.shape[1] * nodes, nodes)
+    return torch.sparse_coo_tensor(
+        torch.from_numpy(index), torch.from_numpy(weights.T.reshape(-1)), shape, check_invariants=False
+    ).coalesce()

@@ -47,27 +47,30 @@ class Layer(nn.Module):
         heard = [seen]
         if self.messages:
             heard += [
-                _heard(functional.gelu(self.forwards(seen)), batch.writer, batch.reader, batch.to_reader),
-                _heard(functional.gelu(self.backwards(seen)), batch.reader, batch.writer, batch.to_writer),
+                _heard(functional.gelu(self.forwards(seen)), batch.to_reader),
+                _heard(functional.gelu(self.backwards(seen)), batch.to_writer),
             ]
         nodes = nodes + self.update(torch.cat(heard, dim=1))
         changed: Tensor = nodes + self.attended(self._attention(self.norm_attention(nodes), batch))
         return changed
 
     def _attention(self, nodes: Tensor, batch: Batch) -> Tensor:
-        graphs, _, most, _ = batch.mask.shape
+        graphs, masked, most, _ = batch.mask.shape
         width = nodes.shape[1]
         padded = nodes.new_zeros(graphs * most, 3 * width).index_copy(0, batch.slot, self.attend(nodes))
         query, key, value = padded.view(graphs, most, 3, ATTENTION_KINDS, -1).permute(2, 0, 3, 1, 4)
-        found = functional.scaled_dot_product_attention(query, key, value, attn_mask=batch.mask)
+        parts = [
+            functional.scaled_dot_product_attention(query[:, at], key[:, at], value[:, at], attn_mask=mask)
+            for at, mask in ((slice(masked), batch.mask), (slice(masked, None), batch.padding))
+        ]
+        found = torch.cat(parts, dim=1)
         return found.transpose(1, 2).reshape(graphs * most, width).index_select(0, batch.slot)
 
 
-def _heard(messages: Tensor, sender: Tensor, receiver: Tensor, weights: Tensor) -> Tensor:
-    """Sums of messages over the edges into each op, one for each weight, ``[nodes, weights * width]``."""
-    along = messages.index_select(0, sender)
-    weighted = torch.cat([along * weight[:, None] for weight in weights.unbind(1)], dim=1)
-    return messages.new_zeros(len(messages), weighted.shape[1]).index_add(0, receiver, weighted)
+def _heard(messages: Tensor, sums: Tensor) -> Tensor:
+    """Sums of messages into each op, one for each weight, ``[nodes, weights * width]``."""
+    heard: Tensor = torch.sparse.mm(sums, messages)
+    return heard.view(-1, len(messages), messages.shape[1]).transpose(0, 1).reshape(len(messages), -1)
 
 
 class PositionNetwork(nn.Module):
