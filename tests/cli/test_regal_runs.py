@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from opgym.runs import run_folder
-from opgym.runs.reproduce.regal_results import stored
+from opgym.runs.reproduce.regal_file import stored
 
 from .conftest import Run
 

@@ -1,4 +1,4 @@
-"""Stored values of ``opgym reproduce regal``, as files and as the tables of docs/regal.md.
+"""Stored values of ``opgym reproduce regal`` as the tables of docs/regal.md, and what their files are called.
 
 ``python docs/generate.py`` makes the tables anew from docs/results/regal-TASK.jsonl, and a test holds them against the
 rows. ``opgym reproduce regal --out DIR`` leaves these files in DIR; copying them publishes them.
@@ -6,7 +6,6 @@ rows. ``opgym reproduce regal --out DIR`` leaves these files in DIR; copying the
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,14 +13,11 @@ from typing import Any, NamedTuple
 
 from ...datasets.suites import POPULATIONS
 from ...errors import InvalidDatasetError
-from ...graphs.atomic import write_text
 from .regal import PARTS, TASKS, Settings
+from .regal_file import stored
 from .regal_methods import BASELINE, EVALUATIONS, SEEDS
 from .regal_table import DEVIATIONS, lines_of
 
-FORMAT = "opgym.regal-results/1"
-_HEAD = ("format", "task", "part", "suite_version", "reference_version", "seeds", "methods")
-_GRAPH = ("graph", "population", "twins", "ops", "best_known", "columns")
 _DEVIATIONS = "deviations"
 #: What files are called that are no whole test, where nobody gives them a name.
 _QUICK, _SAMPLE = "quick", "sample"
@@ -52,40 +48,6 @@ def taken_names() -> list[str]:
         other.removeprefix(f"{task}-") for task in TASKS for other in TASKS if other.startswith(f"{task}-")
     ]
     return sorted({_QUICK, _SAMPLE, *(part for part in PARTS if part != "test"), *longer})
-
-
-def store(document: Mapping[str, Any], path: Path) -> None:
-    """Writes what ``regal.run`` returns of a task: a line that says what was measured, then one for each graph."""
-    head = {"format": FORMAT, **{key: document[key] for key in _HEAD[1:]}}
-    rows = [head, *document["graphs"]]
-    write_text(path, "".join(json.dumps(_whole(row), allow_nan=False) + "\n" for row in rows))
-
-
-def stored(path: Path) -> dict[str, Any]:
-    """Reads what :func:`store` wrote.
-
-    Raises:
-        InvalidDatasetError: It is no such file.
-    """
-    try:
-        head, *graphs = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    except ValueError:
-        raise InvalidDatasetError(f"{path}: no results of opgym reproduce regal") from None
-    if not isinstance(head, dict) or head.keys() != set(_HEAD) or head["format"] != FORMAT:
-        raise InvalidDatasetError(f"{path}: no results of opgym reproduce regal, or of another version")
-    for number, graph in enumerate(graphs, 2):
-        if not isinstance(graph, dict) or graph.keys() != set(_GRAPH):
-            raise InvalidDatasetError(f"{path}:{number}: expected {', '.join(_GRAPH)}")
-    return {**{key: head[key] for key in _HEAD[1:]}, "graphs": graphs}
-
-
-def _whole(value: Any) -> Any:
-    """Whole numbers without a point: values are bytes or nanoseconds."""
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, Mapping):
-        return {key: _whole(item) for key, item in value.items()}
-    return [_whole(item) for item in value] if isinstance(value, list) else value
 
 
 # --- Tables -------------------------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ def take(known: dict[str, dict[str, Any]], row: dict[str, Any]) -> None:
 def is_row(row: Mapping[str, Any]) -> bool:
     """Whether a row holds all that tables are made of: runs, or why there are none."""
     runs, skipped = row.get("runs"), row.get("skipped", 0)
-    if not isinstance(row.get("key"), str) or not _whole(row.get("ops")) or not isinstance(runs, dict):
+    if not isinstance(row.get("key"), str) or not is_whole(row.get("ops")) or not isinstance(runs, dict):
         return False
     if isinstance(skipped, str):
         return not runs
@@ -43,15 +43,16 @@ def is_row(row: Mapping[str, Any]) -> bool:
 def _is_run(run: Any) -> bool:
     if not isinstance(run, dict) or "value" not in run:
         return False
-    fits = run["value"] is None or (_number(run["value"]) and run["value"] > 0)
-    return fits and _whole(run.get("evaluations")) and _number(run.get("seconds"))
+    fits = run["value"] is None or (is_number(run["value"]) and run["value"] > 0)
+    return fits and is_whole(run.get("evaluations")) and is_number(run.get("seconds"))
 
 
-def _number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
     """Whether it is a finite number, 0 or more."""
     known = isinstance(value, int | float) and not isinstance(value, bool)
     return known and 0 <= value < _MOST and math.isfinite(value)
 
 
-def _whole(value: Any) -> bool:
-    return isinstance(value, int) and _number(value)
+def is_whole(value: Any) -> bool:
+    """Whether it is a whole number, 0 or more."""
+    return isinstance(value, int) and is_number(value)
