@@ -136,6 +136,11 @@ def test_a_learner_of_proposals_solves_within_the_budget(tiny: Path) -> None:
     assert (found.outcome, found.evaluations) == (direct.outcome, 5_000)
 
 
+def test_further_trainings_are_not_seeded(tiny: Path) -> None:
+    [method] = learned_methods([f"regal-seed1={tiny}"])
+    assert seeded(method, 1) is None
+
+
 def test_a_learner_of_proposals_is_seeded(tiny: Path) -> None:
     [method] = learned_methods([f"regal={tiny}"])
     problem = row_of("regal-memory-1", GRAPH, "validation").problem()

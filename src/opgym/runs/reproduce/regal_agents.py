@@ -51,8 +51,11 @@ def learned_methods(given: Sequence[str]) -> list[Method]:
 
 
 def seeded(method: Method, devices: int) -> Method | None:
-    """A learned agent with heuristics' solutions in its first generation; ``None`` where it takes none."""
-    if not hasattr(method.solvers[0].make(), "starts"):
+    """A learned agent with heuristics' solutions in its first generation.
+
+    ``None`` where it takes none, and for further trainings of an agent, which show how far trainings are apart.
+    """
+    if method.name != method.training_of or not hasattr(method.solvers[0].make(), "starts"):
         return None
     name = f"{method.name} seeded"
     return replace(method, name=name, kind=SEEDED_AGENT, starts=starts_of(devices), training_of="")
