@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-import copy
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import InvalidProblemError
-from ...problems import Evaluator
-from ..learner import Learner, Monitor
-from ..sb3.base import positive
+from ...problems import AnyProblem, Evaluator
+from ..learner import Monitor
+from ..networks.learner import NetworkLearner
 from ..search.keys import Brkga
-from ..search.options import at_least, of_type
+from ..search.options import at_least, of_type, positive
 from ..solver import Remark
 from . import shipped
 from .network import Learned, TrainingRecord
-from .packages import require_packages
-from .task import AnyProblem, Task, skip_reason
+from .saved import ProposalFormat
+from .task import Task, skip_reason
 
 #: Most proposals at a time, and most updates between two looks at the validation problems.
-_MOST, _MOST_SEED = 2**20, 2**31 - 1
+_MOST = 2**20
 
 
 @dataclass(frozen=True)
-class ProposalLearner(Learner[AnyProblem, Any]):
+class ProposalLearner(NetworkLearner[Learned]):
     """A learner of proposals for BRKGA, one policy for peak memory and step time on one and on two devices.
 
     Trained, it looks at the graph once, which costs no evaluation, and runs BRKGA with what it proposes.
@@ -74,11 +71,12 @@ class ProposalLearner(Learner[AnyProblem, Any]):
     groups: str | None = None
     transfer_keys: bool = True
     threads: int = 1
-    learned: Learned | None = field(default=None, init=False, repr=False)
 
     problem_types = Brkga.problem_types
     objectives = Brkga.objectives
-    anytime: ClassVar[bool] = True
+    packages = ("torch", "safetensors")
+    saved_format = ProposalFormat()
+    unsaved_options: ClassVar[Mapping[str, Any]] = {"weights": shipped.NONE}
     selects: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -96,24 +94,9 @@ class ProposalLearner(Learner[AnyProblem, Any]):
 
     # --- using it
 
-    @property
-    def trained(self) -> bool:
-        """Whether there is something learned to use."""
-        return self._known() is not None
-
-    @property
-    def trained_on(self) -> frozenset[str] | None:
-        """Fingerprints of the graphs that were learned from."""
-        known = self._known()
-        return (
-            frozenset()
-            if known is None
-            else frozenset(graph for training in known.trainings for graph in training.graphs)
-        )
-
     def skip_reason(self, problem: AnyProblem) -> str | None:
         """Why not to try it: another objective, more than two devices, or a task that it was not trained for."""
-        reason = super().skip_reason(problem) or skip_reason(problem)
+        reason = self._unfit(problem)
         known = self._known()
         if reason is None and known is not None and Task.of(problem) not in known.tasks:
             tasks = ", ".join(map(str, known.tasks))
@@ -121,7 +104,7 @@ class ProposalLearner(Learner[AnyProblem, Any]):
         return reason
 
     def _search(self, problem: AnyProblem, evaluator: Evaluator[Any], rng: np.random.Generator) -> Remark:
-        require_packages(self.name)
+        self._require_packages()
         known = self._known()
         if known is None:
             return self.solve_untrained(problem, evaluator, rng)
@@ -133,6 +116,9 @@ class ProposalLearner(Learner[AnyProblem, Any]):
             return self.learned
         folder = shipped.folder_of(self.weights, self.name)
         return None if folder is None else shipped.learned_of(type(self), folder)
+
+    def _unfit(self, problem: AnyProblem) -> str | None:
+        return super().skip_reason(problem) or skip_reason(problem)
 
     # --- learning
 
@@ -174,7 +160,7 @@ class ProposalLearner(Learner[AnyProblem, Any]):
         tasks = {Task.of(problem) for problem in problems} | set(before.tasks if before else ())
         trainings = (*(before.trainings if before else ()), record)
         network = before.network if before else self.network()
-        return self.with_learned(Learned(network, self.initial, tuple(sorted(tasks)), weights, trainings))
+        return self.with_learned(Learned(weights, trainings, network, self.initial, tuple(sorted(tasks))))
 
     def check(
         self, problems: Sequence[AnyProblem], *, seed: int = 0, validation: Sequence[AnyProblem] = ()
@@ -185,45 +171,7 @@ class ProposalLearner(Learner[AnyProblem, Any]):
             InvalidProblemError: No problem, one that it has no proposals for, or a seed that is too large.
             MissingExtraError: Something that training needs is not installed.
         """
-        require_packages(self.name)
-        if not problems:
-            raise InvalidProblemError(f"learner {self.name!r} needs at least one problem to train on")
-        at_least(0, seed=seed, most=_MOST_SEED)
-        for problem in (*problems, *validation):
-            reason = super().skip_reason(problem) or skip_reason(problem)
-            if reason is not None:
-                raise InvalidProblemError(f"learner {self.name!r}: {reason}")
-
-    def with_learned(self, learned: Learned | None) -> Self:
-        """The same learner with other weights."""
-        other = copy.copy(self)
-        object.__setattr__(other, "learned", learned)
-        return other
-
-    # --- files
-
-    def save(self, folder: Path) -> None:
-        """Writes ``weights.safetensors`` and ``agent.json`` into a new folder.
-
-        Raises:
-            OpgymError: There is nothing learned, or the folder holds something already.
-        """
-        require_packages(self.name)
-        from .saved import save
-
-        save(self, Path(folder))
-
-    @classmethod
-    def load(cls, folder: Path) -> Self:
-        """Reads what :meth:`save` wrote.
-
-        Raises:
-            OpgymError: It is damaged, of another agent, or of another version.
-        """
-        require_packages(cls.name)
-        from .saved import load
-
-        return load(cls, Path(folder))
+        self._require_fitting(problems, seed, validation)
 
     # --- what subclasses give
 

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
+from ...problems import AnyProblem
 from ..learner import Monitor
-from ..sb3.isolation import isolated
-from .network import fingerprint_of
+from ..networks.isolation import isolated
 from .policy import Policy
 from .reinforce import Recipe, Reinforce, new_policy
-from .saved import options_of
-from .task import AnyProblem
+from .training import identity_of
 from .trials import Trials
 
 if TYPE_CHECKING:
     from .regal import ReinforceLearner
 
 _FORMAT = "opgym.training.regal/1"
-#: Options that say how to solve, or on how many cores; a training does not depend on them.
-_OUTSIDE = ("evaluations", "starts", "evaluations_per_sample", "threads")
 
 
 def fit(
@@ -44,17 +40,7 @@ def fit(
         network, learner.initial, learner.graphs, learner.samples, learner.learning_rate, learner.anneal,
         learner.entropy, learner.validate_every, learner.groups, learner.transfer_keys,
     )  # fmt: skip
-    identity = {
-        "format": _FORMAT,
-        "agent": learner.name,
-        "options": {key: value for key, value in options_of(learner).items() if key not in _OUTSIDE},
-        "network": asdict(network),
-        "steps": steps,
-        "seed": seed,
-        "problems": fingerprint_of(problems),
-        "validation": fingerprint_of(validation),
-        "started_from": before.digest if before else None,
-    }
+    identity = identity_of(_FORMAT, learner, network, problems, validation, steps, seed)
     runs = Trials(learner.brkga(), learner.evaluations_per_run, threads=learner.threads)
     with isolated(1, "cpu"), runs:
         policy = Policy.of(network, before.weights).train() if before else new_policy(network, seed)

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...graphs import Graph
-from ...problems import PlacementProblem
-from .task import AnyProblem
+from ...problems import AnyProblem, PlacementProblem
 
 #: Fields of nodes and of edges.
 NODE_FIELDS = ("input_bytes", "output_bytes", "op_time", "on_critical_path")

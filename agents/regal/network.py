@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from numpy.typing import NDArray
-
 from ...errors import unknown_id
+from ...problems import AnyProblem
+from ..networks.learned import LearnedWeights
 from ..search.options import at_least, of_type
-from .task import AnyProblem, Task
+from .task import Task
 
 MESSAGES, SEQUENCE = "messages", "sequence"
 
@@ -79,28 +79,15 @@ def fingerprint_of(problems: Sequence[AnyProblem]) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Learned:
+class Learned(LearnedWeights[TrainingRecord]):
     """The result of a training.
 
     Attributes:
         network: Shape of the policy.
         initial: Whether its proposals are for the first generation, too.
         tasks: What it was trained for.
-        weights: Of the policy, by name.
-        trainings: What they come from, the last one last.
     """
 
     network: Any
     initial: bool
     tasks: tuple[Task, ...]
-    weights: Mapping[str, NDArray[Any]]
-    trainings: tuple[TrainingRecord, ...]
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the weights."""
-        digest = hashlib.sha256()
-        for name in sorted(self.weights):
-            array = self.weights[name]
-            digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode() + array.tobytes())
-        return digest.hexdigest()

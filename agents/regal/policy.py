@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from ..networks.weights import put_weights
 from .beta_heads import BetaHeads
 from .encoder import GraphUnion, MessagePassingEncoder, SequenceEncoder
 from .graph_features import EDGE_FIELDS, NODE_FIELDS
@@ -82,10 +83,6 @@ class Policy(nn.Module):
             bins: NDArray[np.int64] = self.heads.greedy(self.encoder(batch.graphs), batch.two_devices).numpy()
         return bins
 
-    def weights(self) -> dict[str, NDArray[Any]]:
-        """Copies of all weights by name."""
-        return {name: tensor.detach().numpy().copy() for name, tensor in self.state_dict().items()}
-
     @classmethod
     def of(cls, network: Network, weights: Mapping[str, NDArray[Any]]) -> Policy:
         """A policy with given weights.
@@ -94,5 +91,5 @@ class Policy(nn.Module):
             RuntimeError: Weights of another network.
         """
         policy = cls(network)
-        policy.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in weights.items()})
+        put_weights(policy, weights)
         return policy.eval()

@@ -10,15 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import unknown_id
-from ...problems import Evaluator
+from ...problems import AnyProblem, Evaluator
 from ..learner import Monitor
+from ..networks.documentation import lists_all_options
 from ..registry import register
-from ..sb3.documentation import lists_all_options
 from ..search.options import at_least, of_type, share
 from ..solver import Remark
 from .base import ProposalLearner
 from .network import MESSAGES, SEQUENCE, Learned, Network
-from .task import AnyProblem
 
 #: What rewards are compared with: the other samples of the same graph, or what a value head expects.
 BASELINES = ("samples", "value")

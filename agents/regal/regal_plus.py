@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ...problems import Evaluator
+from ...problems import AnyProblem, Evaluator
 from ..learner import Monitor
+from ..networks.documentation import lists_all_options
 from ..registry import register
-from ..sb3.documentation import lists_all_options
 from ..search.options import at_least, of_type, share
 from ..solver import Remark
 from .base import ProposalLearner
 from .network import Learned
 from .plus.shape import Shape
-from .task import AnyProblem
 
 if TYPE_CHECKING:
     from .plus.proposals import Placing

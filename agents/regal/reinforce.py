@@ -9,13 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ...problems import AnyProblem
 from .. import metrics
 from ..search.keys import Proposal
 from .beta_heads import decisions_of
 from .instance import Instance, proposal_of
 from .network import Network
 from .policy import Batch, Policy
-from .task import AnyProblem
 from .training import Training
 from .trials import Trial, Trials
 

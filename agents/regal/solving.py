@@ -9,15 +9,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...problems import Evaluator
-from ..sb3.isolation import isolated
+from ...problems import AnyProblem, Evaluator
+from ..networks.isolation import isolated
 from ..search.native import evaluations_left
 from ..solver import Remark
 from .instance import Instance, proposal_of
 from .network import Learned
 from .policy import Batch, Policy
 from .reinforce import new_policy
-from .task import AnyProblem
 
 if TYPE_CHECKING:
     from .regal import ReinforceLearner

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...problems import Objective, PlacementProblem, SchedulingProblem
-
-AnyProblem = PlacementProblem | SchedulingProblem
+from ...problems import AnyProblem, Objective, SchedulingProblem
 
 #: Most devices whose affinities a policy proposes, as in the paper.
 MOST_DEVICES = 2

@@ -5,27 +5,34 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ...errors import OpgymError
+from ...problems import AnyProblem
 from .. import metrics
 from ..learner import Monitor
-from ..sb3.tree_file import read_tree, write_tree
+from ..networks.checkpoints import read_checkpoint, write_checkpoint
+from ..networks.options import options_of
+from ..networks.weights import weights_of
 from ..search.keys import Proposal
+from .network import fingerprint_of
 from .task import Task
 from .trials import Proposable, Trial, Trials
+
+if TYPE_CHECKING:
+    from .base import ProposalLearner
 
 #: Norm to which gradients are shortened.
 _MOST_GRADIENT = 1.0
 #: Stream of random numbers of validation; those of a training have others.
 _VALIDATION = 3
-#: Name of a checkpoint's files.
-_NAME = "training"
+#: Options that say how to solve, or on how many cores; no training depends on them.
+_OUTSIDE = ("evaluations", "starts", "evaluations_per_sample", "threads")
 #: Metrics of the gain on validation problems, by task.
 _GAINS = {
     Task("peak_memory", 1): metrics.VALIDATION_GAIN_MEMORY_1,
@@ -35,6 +42,40 @@ _GAINS = {
 
 
 InstanceT = TypeVar("InstanceT", bound=Proposable)
+
+
+def identity_of(
+    checkpoints: str,
+    learner: ProposalLearner,
+    network: Any,
+    problems: Sequence[AnyProblem],
+    validation: Sequence[AnyProblem],
+    steps: int,
+    seed: int,
+) -> dict[str, Any]:
+    """Everything that decides what a training does, as plain data.
+
+    Args:
+        checkpoints: Name and version of their format.
+        learner: With its options, and what it has learned before.
+        network: Shape of the policy, a dataclass.
+        problems: What to learn from.
+        validation: What to choose weights by.
+        steps: To make.
+        seed: Of all randomness.
+    """
+    options = {name: value for name, value in options_of(learner).items() if name not in _OUTSIDE}
+    return {
+        "format": checkpoints,
+        "agent": learner.name,
+        "options": options,
+        "network": asdict(network),
+        "steps": steps,
+        "seed": seed,
+        "problems": fingerprint_of(problems),
+        "validation": fingerprint_of(validation),
+        "started_from": learner.learned.digest if learner.learned else None,
+    }
 
 
 class Training(ABC, Generic[InstanceT]):
@@ -71,7 +112,7 @@ class Training(ABC, Generic[InstanceT]):
         self._total_steps, self._steps_per_update, self._seed = steps, steps_per_update, seed
         self._updates = 0
         self._best_gain: float | None = None
-        self._best: dict[str, NDArray[Any]] = self._weights()
+        self._best: dict[str, NDArray[Any]] = weights_of(self._network)
         self._plain: list[Any] = []
         self._seconds = 0.0
 
@@ -98,7 +139,7 @@ class Training(ABC, Generic[InstanceT]):
     @property
     def result(self) -> tuple[dict[str, NDArray[Any]], float | None]:
         """The weights of the training, and their gain on the validation problems, if there are any."""
-        return (self._best, self._best_gain) if self._validation else (self._weights(), None)
+        return (self._best, self._best_gain) if self._validation else (weights_of(self._network), None)
 
     def run(self, identity: Mapping[str, Any], monitor: Monitor | None) -> None:
         """Trains to the end.
@@ -165,9 +206,6 @@ class Training(ABC, Generic[InstanceT]):
         """Share of the training that is left."""
         return max(0.0, 1 - self.steps / self._total_steps)
 
-    def _weights(self) -> dict[str, NDArray[Any]]:
-        return {name: tensor.detach().numpy().copy() for name, tensor in self._network.state_dict().items()}
-
     # --- validation
 
     def _validate(self) -> dict[str, float]:
@@ -182,7 +220,7 @@ class Training(ABC, Generic[InstanceT]):
         )
         gain = float(gains.mean())
         if self._best_gain is None or gain > self._best_gain:
-            self._best_gain, self._best = gain, self._weights()
+            self._best_gain, self._best = gain, weights_of(self._network)
         line = {metrics.VALIDATION_GAIN.name: gain, metrics.BEST_VALIDATION_GAIN.name: self._best_gain}
         tasks = [instance.task for instance in self._validation]
         for task, metric in _GAINS.items():
@@ -209,20 +247,10 @@ class Training(ABC, Generic[InstanceT]):
             "best": self._best,
             **self._state(),
         }
-        write_tree(folder, _NAME, {"identity": dict(identity), "state": state})
+        write_checkpoint(folder, identity, {"state": state})
 
     def _resume(self, folder: Path, identity: Mapping[str, Any]) -> None:
-        tree = read_tree(folder, _NAME)
-        there = tree.get("identity") if isinstance(tree, dict) else None
-        if not isinstance(there, dict):
-            raise OpgymError(f"{folder}: is no checkpoint of a training")
-        for key, here in identity.items():
-            if there.get(key) != here:
-                raise OpgymError(
-                    f"{folder}: is a checkpoint of another training: {key} is {there.get(key)!r:.200} there and "
-                    f"{here!r:.200} here; go on with the same settings, or train in a new folder"
-                )
-        state = tree["state"]
+        state = read_checkpoint(folder, identity)["state"]
         self._updates = state["updates"]
         self._network.load_state_dict(state["policy"])
         self._optimizer.load_state_dict(state["optimizer"])

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ..networks.documentation import lists_all_options
 from ..registry import register
 from ..search.options import of_type
-from .documentation import lists_all_options
 from .on_policy import OnPolicyLearner, rollout_steps
 
 if TYPE_CHECKING:

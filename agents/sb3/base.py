@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from ...errors import InvalidProblemError, MissingExtraError, unknown_id
+from ...errors import InvalidProblemError, unknown_id
 from ...problems import AnyProblem, Evaluator, Objective, PlacementProblem, SchedulingProblem
-from ..learner import Learner, Monitor
-from ..search.options import MOST_THREADS, at_least, of_type, share
+from ..learner import Monitor
+from ..networks.learner import NetworkLearner
+from ..search.options import MOST_THREADS, at_least, at_most_one, of_type, positive
 from ..solver import Remark
 from .learned import Learned
+from .saved import EpisodeFormat
 
 if TYPE_CHECKING:
     from stable_baselines3.common.base_class import BaseAlgorithm
@@ -30,13 +29,10 @@ if TYPE_CHECKING:
 POLICIES = {"node": "MlpPolicy", "dict": "MultiInputPolicy"}
 #: Most episodes side by side: beyond, a rollout of short vectors alone takes gigabytes.
 MOST_ENVS = 2**14
-#: Largest seed.
-MOST_SEED = 2**31 - 1
-_PACKAGES = ("torch", "stable_baselines3", "sb3_contrib", "safetensors")
 
 
 @dataclass(frozen=True)
-class SB3Learner(Learner[AnyProblem, Any]):
+class SB3Learner(NetworkLearner[Learned]):
     """A learner of Stable-Baselines3; options have the names that they have there.
 
     Untrained it learns on the problem that it is given: every episode is one evaluation (in the game ``refine`` every
@@ -73,12 +69,12 @@ class SB3Learner(Learner[AnyProblem, Any]):
     samples: int = 16
     threads: int = 1
     device: str = "cpu"
-    learned: Learned | None = field(default=None, init=False, repr=False)
 
     problem_types = (PlacementProblem, SchedulingProblem)
     #: Of placements; the environment judges all of them.
     objectives: ClassVar[frozenset[Objective]] = frozenset(Objective)
-    anytime: ClassVar[bool] = True
+    packages = ("torch", "stable_baselines3", "sb3_contrib", "safetensors")
+    saved_format = EpisodeFormat()
     #: Whether it knows which actions are legal.
     masked: ClassVar[bool] = False
 
@@ -110,17 +106,6 @@ class SB3Learner(Learner[AnyProblem, Any]):
 
     # --- using it
 
-    @property
-    def trained(self) -> bool:
-        """Whether there is something learned to use."""
-        return self.learned is not None
-
-    @property
-    def trained_on(self) -> frozenset[str]:
-        """Fingerprints of the graphs that were learned from."""
-        trainings = () if self.learned is None else self.learned.trainings
-        return frozenset(problem.fingerprint for training in trainings for problem in training.problems)
-
     def skip_reason(self, problem: AnyProblem) -> str | None:
         """Why this learner should not be tried on a problem, or ``None``."""
         reason = super().skip_reason(problem)
@@ -133,7 +118,7 @@ class SB3Learner(Learner[AnyProblem, Any]):
         return reason
 
     def _search(self, problem: AnyProblem, evaluator: Evaluator[Any], rng: np.random.Generator) -> Remark:
-        require_packages(self.name)
+        self._require_packages()
         from .counting import Spending
         from .playing import play
         from .searching import search
@@ -171,53 +156,12 @@ class SB3Learner(Learner[AnyProblem, Any]):
             UnknownIdError: An option of the environment that there is not.
         """
         self._require_fitting(problems, seed)
+        from ..networks.isolation import require_device
         from .building import make_environment
-        from .isolation import require_device
 
         require_device(self.device)
         # Few slots refuse what many would, but take less memory.
         make_environment(self, problems, min(self.num_envs, len(problems))).close()
-
-    def _require_fitting(self, problems: Sequence[AnyProblem], seed: int) -> None:
-        require_packages(self.name)
-        if not problems:
-            raise InvalidProblemError(f"learner {self.name!r} needs at least one problem to train on")
-        at_least(0, seed=seed, most=MOST_SEED)
-        for problem in problems:
-            reason = self.skip_reason(problem)
-            if reason is not None:
-                raise InvalidProblemError(f"learner {self.name!r}: {reason}")
-
-    def with_learned(self, learned: Learned | None) -> Self:
-        """The same learner with other weights."""
-        other = copy.copy(self)
-        object.__setattr__(other, "learned", learned)
-        return other
-
-    # --- files
-
-    def save(self, folder: Path) -> None:
-        """Writes ``weights.safetensors`` and ``agent.json`` into a new folder.
-
-        Raises:
-            OpgymError: There is nothing learned, or the folder holds something already.
-        """
-        require_packages(self.name)
-        from .saved import save
-
-        save(self, Path(folder))
-
-    @classmethod
-    def load(cls, folder: Path) -> Self:
-        """Reads what :meth:`save` wrote.
-
-        Raises:
-            OpgymError: It is damaged, of another agent, or of another version.
-        """
-        require_packages(cls.name)
-        from .saved import load
-
-        return load(cls, Path(folder))
 
     # --- for subclasses
 
@@ -248,35 +192,6 @@ class SB3Learner(Learner[AnyProblem, Any]):
     def losses(self, recorded: Mapping[str, Any]) -> dict[str, float]:
         """What the last update says, by the names of :mod:`opgym.agents.metrics`, from SB3's names."""
         return {}
-
-
-def positive(**options: float) -> None:
-    """Refuses what is no finite number above 0."""
-    share(**options)
-    for name, value in options.items():
-        if value <= 0:
-            raise InvalidProblemError(f"{name} = {value!r}; expected more than 0")
-
-
-def at_most_one(**options: float) -> None:
-    """Refuses what is not in 0 .. 1."""
-    share(**options)
-    for name, value in options.items():
-        if value > 1:
-            raise InvalidProblemError(f"{name} = {value!r}; expected 0 to 1")
-
-
-def require_packages(name: str) -> None:
-    """Refuses to go on without what extra ``train`` brings.
-
-    Raises:
-        MissingExtraError: With the name of the package.
-    """
-    missing = [package for package in _PACKAGES if find_spec(package) is None]
-    if missing:
-        raise MissingExtraError(
-            f"agent {name!r} needs {', '.join(missing)}, which is not installed; run: pip install 'opgym[train]'"
-        )
 
 
 def _plain(name: str, value: Any) -> Any:

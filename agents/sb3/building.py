@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import torch
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.logger import Logger
 
 from ...errors import InvalidProblemError
 from ...problems import AnyProblem
+from ..networks.weights import put_weights
 from .base import POLICIES, SB3Learner
 from .environments import make_vector, warn_of_large_buffer
 from .horizon import Horizon
@@ -62,11 +62,6 @@ def make_algorithm(
     return algorithm
 
 
-def weights_of(policy: BasePolicy) -> dict[str, Any]:
-    """All weights of a policy, by name."""
-    return {name: tensor.detach().cpu().numpy().copy() for name, tensor in policy.state_dict().items()}
-
-
 def _graph_features(learner: SB3Learner, vector: GymnasiumVecEnv) -> dict[str, Any]:
     from .graph_extractor import graph_extractor
 
@@ -90,7 +85,7 @@ def _put(policy: BasePolicy, learned: Learned) -> None:
                 f"the weights were learned on other observations or actions: {name} is {_shape(there)}, and needs to "
                 f"be {_shape(here)} for this problem; it needs as many devices (or slots) as in the training"
             )
-    policy.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in learned.weights.items()})
+    put_weights(policy, learned.weights)
 
 
 def _shape(shape: tuple[int, ...] | None) -> str:

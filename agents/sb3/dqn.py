@@ -11,10 +11,10 @@ from gymnasium import spaces
 
 from ...errors import InvalidProblemError
 from .. import metrics
+from ..networks.documentation import lists_all_options
 from ..registry import register
-from ..search.options import at_least
-from .base import SB3Learner, at_most_one, positive
-from .documentation import lists_all_options
+from ..search.options import at_least, at_most_one, positive
+from .base import SB3Learner
 
 if TYPE_CHECKING:
     from stable_baselines3.common.base_class import BaseAlgorithm

@@ -11,25 +11,25 @@ from typing import Any
 
 from stable_baselines3.common.callbacks import BaseCallback
 
-from ...errors import OpgymError
 from ...problems import AnyProblem
 from .. import metrics
 from ..learner import Monitor
+from ..networks.checkpoints import read_checkpoint, write_checkpoint
+from ..networks.isolation import isolated
+from ..networks.options import options_of
+from ..networks.weights import weights_of
 from .base import SB3Learner
-from .building import make_algorithm, make_environment, weights_of
+from .building import make_algorithm, make_environment
 from .horizon import Horizon
-from .isolation import isolated
 from .learned import Learned, ProblemRecord, TrainingRecord
-from .options import options_of
 from .progress import EpisodeLog
 from .state import put_state, state_of
-from .tree_file import read_tree, write_tree
 from .vec_env import GymnasiumVecEnv
 
 #: Fewest steps between two lines of the log: some learners update after every step.
 LOG_STEPS = 1_000
-#: Name and version of a checkpoint's files.
-_NAME, _FORMAT = "training", "opgym.training/1"
+#: Version of checkpoints.
+_FORMAT = "opgym.training/1"
 
 
 def fit(
@@ -65,7 +65,7 @@ def fit(
     earlier = () if learner.learned is None else learner.learned.trainings
     from .environments import environment_id
 
-    return Learned(environment_id(problems[0]), weights, (*earlier, record))
+    return Learned(weights, (*earlier, record), environment_id(problems[0]))
 
 
 class _Training(BaseCallback):
@@ -94,18 +94,7 @@ class _Training(BaseCallback):
         Raises:
             OpgymError: It is damaged, or of another training.
         """
-        tree = read_tree(folder, _NAME)
-        here = dict(self._identity)
-        there = tree.get("identity") if isinstance(tree, dict) else None
-        if not isinstance(there, dict):
-            raise OpgymError(f"{folder}: is no checkpoint of a training")
-        different = [key for key in here if there.get(key) != here[key]]
-        if different:
-            key = different[0]
-            raise OpgymError(
-                f"{folder}: is a checkpoint of another training: {key} is {there.get(key)!r:.200} there and "
-                f"{here[key]!r:.200} here; go on with the same settings, or train in a new folder"
-            )
+        tree = read_checkpoint(folder, self._identity)
         put_state(self.model, self._vector, self._learner.device, tree["state"])
         self._episodes.restore(tree["episodes"])
         self._told_steps, self._line_steps = self.model.num_timesteps, tree["line_steps"]
@@ -151,10 +140,9 @@ class _Training(BaseCallback):
         return max((int(state["step"]) for state in optimizer.state.values()), default=0)
 
     def _write(self, folder: Path) -> None:
-        tree = {
-            "identity": dict(self._identity),
+        content = {
             "state": state_of(self.model, self._vector, self._learner.device),
             "episodes": self._episodes.state(),
             "line_steps": self._line_steps,
         }
-        write_tree(folder, _NAME, tree)
+        write_checkpoint(folder, self._identity, content)

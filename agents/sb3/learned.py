@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-from numpy.typing import NDArray
 
 from ...problems import AnyProblem, SchedulingProblem
+from ..networks.learned import LearnedWeights
 
 
 @dataclass(frozen=True)
@@ -54,26 +51,18 @@ class TrainingRecord:
     seed: int
     opgym: str
 
+    @property
+    def graphs(self) -> tuple[str, ...]:
+        """Fingerprints of the graphs."""
+        return tuple(problem.fingerprint for problem in self.problems)
+
 
 @dataclass(frozen=True, eq=False)
-class Learned:
+class Learned(LearnedWeights[TrainingRecord]):
     """The result of a training.
 
     Attributes:
         environment: Id of the environment that was played.
-        weights: Of the policy, by name.
-        trainings: What they come from, the last one last.
     """
 
     environment: str
-    weights: Mapping[str, NDArray[Any]]
-    trainings: tuple[TrainingRecord, ...]
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the weights."""
-        digest = hashlib.sha256()
-        for name in sorted(self.weights):
-            array = self.weights[name]
-            digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode() + array.tobytes())
-        return digest.hexdigest()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ..networks.documentation import lists_all_options
 from ..registry import register
-from .documentation import lists_all_options
 from .ppo import ClippedLearner
 
 if TYPE_CHECKING:

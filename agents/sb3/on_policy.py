@@ -9,8 +9,8 @@ from typing import Any
 
 from ...errors import InvalidProblemError
 from .. import metrics
-from ..search.options import at_least, of_type, share
-from .base import SB3Learner, at_most_one, positive
+from ..search.options import at_least, at_most_one, of_type, positive, share
+from .base import SB3Learner
 
 #: SB3's name of what the last update says, ours, and the sign between them.
 _LOSSES = {

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from stable_baselines3.common.policies import BasePolicy
 
 from ...problems import AnyProblem
+from ..networks.isolation import isolated
 from ..solver import Remark
 from .base import SB3Learner
 from .building import make_algorithm, make_environment
 from .counting import Evaluations, Spending
 from .horizon import Horizon
-from .isolation import isolated
 from .vec_env import GymnasiumVecEnv
 
 

@@ -7,12 +7,12 @@ from sys import maxsize
 from stable_baselines3.common.callbacks import BaseCallback
 
 from ...problems import AnyProblem
+from ..networks.isolation import isolated
 from ..solver import Remark
 from .base import SB3Learner
 from .building import make_algorithm, make_environment
 from .counting import Evaluations, Spending
 from .horizon import Horizon
-from .isolation import isolated
 
 
 class _Count(BaseCallback):

@@ -12,7 +12,7 @@ from stable_baselines3.common.buffers import ReplayBuffer
 
 from ...envs.generators import generator_of, words_of
 from ...errors import OpgymError
-from .isolation import random_state, set_random_state
+from ..networks.isolation import random_state, set_random_state
 from .vec_env import GymnasiumVecEnv
 
 #: Counters of algorithms, as SB3 names them; not all have all.

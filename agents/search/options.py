@@ -29,6 +29,22 @@ def share(**options: float) -> None:
             raise InvalidProblemError(f"{name} = {value!r}; expected a finite share, 0 or more")
 
 
+def positive(**options: float) -> None:
+    """Refuses what is no finite number above 0."""
+    share(**options)
+    for name, value in options.items():
+        if value <= 0:
+            raise InvalidProblemError(f"{name} = {value!r}; expected more than 0")
+
+
+def at_most_one(**options: float) -> None:
+    """Refuses what is not in 0 .. 1."""
+    share(**options)
+    for name, value in options.items():
+        if value > 1:
+            raise InvalidProblemError(f"{name} = {value!r}; expected 0 to 1")
+
+
 def of_type(kind: type[object], what: str, **options: object) -> None:
     """Refuses an option of another type."""
     for name, value in options.items():

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from ....problems import AnyProblem
 from ... import metrics
 from ...search.keys import Proposal
-from ..task import AnyProblem
 from ..training import Training
 from ..trials import End, Trials
 from .improvement import Found, Improver

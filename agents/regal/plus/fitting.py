@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ....problems import Evaluator
+from ....problems import AnyProblem, Evaluator
 from ...learner import Monitor
-from ...sb3.isolation import isolated
+from ...networks.isolation import isolated
 from ...solver import Remark
-from ..network import Learned, fingerprint_of
-from ..saved import options_of
-from ..task import AnyProblem
+from ..network import Learned
+from ..training import identity_of
 from ..trials import Trials
 from .expert_iteration import ExpertIteration, Recipe, new_policy
 from .improvement import Improver
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from ..regal_plus import RegalPlus
 
 _FORMAT = "opgym.training.regal-plus/1"
-#: Options that say how to solve, or on how many cores; a training does not depend on them.
-_OUTSIDE = ("evaluations", "starts", "threads")
 
 
 def fit(
@@ -54,17 +51,7 @@ def fit(
         learner.placing(), improver, learner.graphs, learner.nearness, learner.distilled, learner.policy_gradient,
         learner.learning_rate, learner.validate_every, learner.groups, learner.transfer_keys,
     )  # fmt: skip
-    identity = {
-        "format": _FORMAT,
-        "agent": learner.name,
-        "options": {key: value for key, value in options_of(learner).items() if key not in _OUTSIDE},
-        "network": asdict(network),
-        "steps": steps,
-        "seed": seed,
-        "problems": fingerprint_of(problems),
-        "validation": fingerprint_of(validation),
-        "started_from": before.digest if before else None,
-    }
+    identity = identity_of(_FORMAT, learner, network, problems, validation, steps, seed)
     runs = Trials(learner.brkga(), learner.evaluations_per_run, threads=learner.threads)
     with isolated(1, "cpu"), runs, ThreadPoolExecutor(learner.threads) as pool:
         policy = Policy.of(network, before.weights).train() if before else new_policy(network, seed)

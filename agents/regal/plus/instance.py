@@ -8,9 +8,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ....problems import PlacementProblem
+from ....problems import AnyProblem, PlacementProblem
 from ...search.keys import KeyEncoding
-from ..task import AnyProblem, Task
+from ..task import Task
 from .proposals import Expected
 from .structure import Structure
 

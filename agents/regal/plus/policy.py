@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from ...networks.weights import put_weights
 from .batch import Batch
 from .improvement import Found
 from .instance import Instance
@@ -72,10 +73,6 @@ class Policy(PositionNetwork):
         with torch.inference_mode():
             return self.says([instance]).expected()[0]
 
-    def weights(self) -> dict[str, NDArray[Any]]:
-        """Copies of all weights by name."""
-        return {name: tensor.detach().numpy().copy() for name, tensor in self.state_dict().items()}
-
     @classmethod
     def of(cls, shape: Shape, weights: Mapping[str, NDArray[Any]]) -> Self:
         """A policy with given weights.
@@ -84,7 +81,7 @@ class Policy(PositionNetwork):
             RuntimeError: Weights of another network.
         """
         policy = cls(shape)
-        policy.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in weights.items()})
+        put_weights(policy, weights)
         policy.eval()
         return policy
 

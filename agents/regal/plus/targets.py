@@ -8,9 +8,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ....problems import Order, Placement, PlacementProblem
+from ....problems import AnyProblem, Order, Placement, PlacementProblem
 from ...search.keys import KeyEncoding
-from ..task import AnyProblem
 
 
 @dataclass(frozen=True, eq=False)

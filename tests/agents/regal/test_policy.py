@@ -10,6 +10,7 @@ pytest.importorskip("torch")
 
 import torch
 
+from opgym.agents.networks.weights import weights_of
 from opgym.agents.regal.beta_heads import BetaHeads
 from opgym.agents.regal.graph_features import GraphFeatures
 from opgym.agents.regal.instance import BINS, Instance
@@ -155,7 +156,7 @@ def test_means_over_graphs():
 
 def test_weights_make_the_same_policy():
     policy, instance = loud(Policy(MESSAGES)), Instance.of(placement())
-    again = Policy.of(MESSAGES, policy.weights())
+    again = Policy.of(MESSAGES, weights_of(policy))
     assert np.array_equal(policy.propose(instance), again.propose(instance))
     with pytest.raises(RuntimeError):
-        Policy.of(replace(MESSAGES, rounds=3), policy.weights())
+        Policy.of(replace(MESSAGES, rounds=3), weights_of(policy))

@@ -103,6 +103,8 @@ def test_an_option_that_came_later_has_its_default(folder):
         ({"agent": "gas"}, "other options than agent 'gas'"),
         ({"format": "opgym.agent.regal/2"}, "this version of opgym reads 'opgym.agent.regal/1'"),
         ({"more": 1}, "unknown keys 'more'"),
+        ({"opgym": ""}, "opgym = ''"),
+        ({"opgym": None}, "opgym = None; expected text"),
         ({"options": []}, "other options than agent 'regal'"),
         ({"options": {"more": 1}}, "other options than agent 'regal'"),
         ({"network": {}}, "other options than a network"),
@@ -138,11 +140,34 @@ def test_an_impossible_option_or_network_is_refused(key, fields, message, folder
         agents.load(folder)
 
 
-@pytest.mark.parametrize("field", ["tasks", "graphs", "validation_gain"])
-def test_a_damaged_record_is_refused(field, folder):
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("tasks", [7], "tasks that are no numbers"),
+        ("tasks", {"peak_memory on one device": 0}, "tasks that are no numbers"),
+        ("tasks", {}, "training 0 has no tasks"),
+        ("graphs", [7], "graphs that are no fingerprints"),
+        ("validation_gain", [7], "validation_gain = .*; expected a finite number"),
+        ("validation_gain", True, "validation_gain = True; expected a finite number"),
+        ("validation_gain", 1001, "validation_gain = 1001; expected -1000 to 1000"),
+        ("validation_gain", -1e300, "validation_gain = -1e.300; expected -1000 to 1000"),
+        ("steps", -1, "steps = -1"),
+        ("opgym", "", "opgym = ''"),
+    ],
+)
+def test_a_damaged_record_is_refused(field, value, message, folder):
     [training] = json.loads((folder / "agent.json").read_text())["trainings"]
-    change(folder, trainings=[{**training, field: [7]}])
-    with pytest.raises(OpgymError, match=field.replace("_", ".")):
+    change(folder, trainings=[{**training, field: value}])
+    with pytest.raises(OpgymError, match=message):
+        agents.load(folder)
+
+
+def test_a_gain_beyond_every_number_is_refused(folder):
+    path = folder / "agent.json"
+    document = json.loads(path.read_text())
+    document["trainings"][0]["validation_gain"] = "HERE"
+    path.write_text(json.dumps(document).replace('"HERE"', "1e999"))
+    with pytest.raises(OpgymError, match="validation_gain = inf; expected a finite number"):
         agents.load(folder)
 
 

@@ -11,11 +11,11 @@ pytest.importorskip("safetensors")
 import torch
 
 from opgym import agents
+from opgym.agents.networks.isolation import isolated
 from opgym.agents.regal.instance import Instance, proposal_of
 from opgym.agents.regal.network import Network
 from opgym.agents.regal.reinforce import Recipe, Reinforce, new_policy
 from opgym.agents.regal.trials import End, Trial
-from opgym.agents.sb3.isolation import isolated
 from opgym.errors import InvalidProblemError, OpgymError
 from opgym.graphs import Cluster
 from opgym.problems import Objective, PlacementProblem

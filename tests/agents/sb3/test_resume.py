@@ -12,8 +12,8 @@ import pytest
 pytest.importorskip("stable_baselines3")
 
 from opgym import agents
+from opgym.agents.networks.tree_file import read_tree
 from opgym.agents.sb3 import fitting
-from opgym.agents.sb3.tree_file import read_tree
 from opgym.errors import InvalidProblemError, OpgymError
 
 from .monitors import Recorder, Stopped

@@ -95,11 +95,13 @@ def change(folder, **fields):
         ({"agent": 3}, "names no agent"),
         ({"format": "opgym.agent.sb3/2"}, "this version of opgym reads 'opgym.agent.sb3/1'"),
         ({"more": 1}, "unknown keys 'more'"),
-        ({"options": {}}, "other options than agent 'maskable-ppo'"),
+        ({"opgym": ""}, "opgym = ''"),
+        ({"opgym": None}, "opgym = None; expected text"),
+        ({"options": []}, "other options than agent 'maskable-ppo'"),
+        ({"options": {"more": 1}}, "other options than agent 'maskable-ppo'"),
         ({"environment": "CartPole-v1"}, "was trained on 'CartPole-v1'"),
         ({"trainings": []}, "has no training"),
-        ({"trainings": [{"problems": [], "steps": -1, "seed": 0, "opgym": ""}]}, "steps = -1"),
-        ({"trainings": [{"problems": [{}], "steps": 1, "seed": 0, "opgym": ""}]}, "problem 0 lacks 'graph'"),
+        ({"trainings": [{}]}, "training 0 lacks"),
         ({"weights_sha256": "0" * 64}, "is damaged, or of another agent"),
     ],
 )
@@ -108,6 +110,32 @@ def test_what_is_not_a_saved_agent_is_refused(fields, message, folder):
     with pytest.raises(OpgymError, match=message) as error:
         agents.load(folder)
     assert str(folder) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("steps", -1, "steps = -1"),
+        ("seed", 2**31, "seed = 2147483648"),
+        ("opgym", "", "opgym = ''"),
+        ("problems", [], "training 0 has no problems"),
+        ("problems", [{}], "training 0 problem 0 lacks 'graph'"),
+    ],
+)
+def test_a_damaged_record_is_refused(field, value, message, folder):
+    [training] = json.loads((folder / "agent.json").read_text())["trainings"]
+    change(folder, trainings=[{**training, field: value}])
+    with pytest.raises(OpgymError, match=message):
+        agents.load(folder)
+
+
+def test_an_option_that_came_later_has_its_default(folder):
+    options = json.loads((folder / "agent.json").read_text())["options"]
+    assert options.pop("anneal") is False
+    assert options.pop("samples") == 16
+    change(folder, options={**options, "gamma": 0.5})
+    loaded = agents.load(folder)
+    assert (loaded.anneal, loaded.samples, loaded.gamma) == (False, 16, 0.5)
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from ...agents.networks.saved import WEIGHTS_FILE
 from ...agents.regal.base import ProposalLearner
-from ...agents.regal.saved import WEIGHTS_FILE
 from ...agents.regal.shipped import FOLDER
 from ...agents.saved import AGENT_FILE, AGENT_FOLDER, load
 from ...errors import InvalidRunError

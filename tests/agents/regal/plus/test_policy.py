@@ -5,11 +5,12 @@ import pytest
 import torch
 from scipy import stats
 
+from opgym.agents.networks.isolation import isolated
+from opgym.agents.networks.weights import weights_of
 from opgym.agents.regal.plus.instance import Instance
 from opgym.agents.regal.plus.policy import Policy, losses_of
 from opgym.agents.regal.plus.shape import Shape
 from opgym.agents.regal.plus.targets import Target
-from opgym.agents.sb3.isolation import isolated
 from opgym.datasets import read
 from opgym.graphs import Cluster
 from opgym.problems import Objective, PlacementProblem
@@ -98,8 +99,8 @@ def test_it_learns_one_solution_by_heart():
 
 
 def test_weights_make_the_same_policy(policy):
-    other = Policy.of(Shape(8, 2), policy.weights())
+    other = Policy.of(Shape(8, 2), weights_of(policy))
     instance = Instance.of(order())
     assert other.expects(instance).position.tolist() == policy.expects(instance).position.tolist()
     with pytest.raises(RuntimeError):
-        Policy.of(Shape(8, 3), policy.weights())
+        Policy.of(Shape(8, 3), weights_of(policy))

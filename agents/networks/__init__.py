@@ -1,0 +1,1 @@
+"""What learners with a neural network have in common, whoever trains it; importing needs no torch."""
