@@ -1,6 +1,7 @@
 """The errors of opgym: a message says what was given, what was expected and what to do.
 
-Every error a user can cause derives from :class:`OpgymError`; the command line prints its message and exits with 2.
+Every error a user can cause derives from :class:`OpgymError`; the command line prints its message and exits with 2,
+or with 1 where something ran and failed (:class:`ExecutionFailedError`).
 """
 
 
@@ -44,8 +45,8 @@ class ExecutionFailedError(OpgymError, RuntimeError):
     """Something that was to run for real did not, or did not end in time."""
 
 
-class RunInUseError(ExecutionFailedError):
-    """Another process works in the folder of a run."""
+class RunInUseError(OpgymError, RuntimeError):
+    """Another process works in the folder of a run: bad input, as another folder would do."""
 
 
 class UnknownIdError(OpgymError, KeyError):

@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from opgym.errors import ExecutionFailedError, InvalidRunError, RunInUseError
+
 from .conftest import Run
 
 COMMANDS = (
@@ -211,3 +213,39 @@ def test_output_without_unicode_is_possible() -> None:
     done = process("solvers", env=os.environ | {"PYTHONIOENCODING": "ascii"})
     assert done.returncode == 0, done.stderr
     assert "m-etf" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(RunInUseError, 2), (InvalidRunError, 2), (ExecutionFailedError, 1)],
+)
+@pytest.mark.parametrize(
+    ("command", "function"),
+    [
+        ("train", "opgym.runs.hydra_app.run_app"),
+        ("evaluate", "opgym.runs.hydra_app.run_app"),
+        ("reproduce step-time-truth", "opgym.runs.reproduce.step_time_truth.run"),
+    ],
+)
+def test_an_error_has_one_exit_code_in_all_commands(
+    opgym: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    function: str,
+    error: type[Exception],
+    code: int,
+) -> None:
+    def fail(*arguments: object, **options: object) -> None:
+        raise error("what went wrong")
+
+    monkeypatch.setattr(function, fail)
+    result = opgym(*command.split())
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert result.stderr == "error: what went wrong\n"
+
+
+@pytest.mark.parametrize("command", ["", "place", "train", "evaluate", "reproduce regal", "datasets list"])
+def test_help_is_text_on_stdout_with_json_too(opgym: Run, command: str) -> None:
+    result = opgym(*command.split(), *(["--json"] if command else []), "--help")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "Usage: " in result.stdout

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from ..errors import OpgymError
+from ..errors import ExecutionFailedError, OpgymError
 from . import (
     INTERRUPTED,
     benchmark,
@@ -27,7 +27,7 @@ from . import (
 )
 from .console import complain
 
-#: Exit codes: bad input; output that cannot be written, or a solver that broke; nobody reads the output.
+#: Exit codes: bad input; output that cannot be written, or what ran and failed; nobody reads the output.
 BAD_INPUT, FAILED, BROKEN_PIPE = 2, 1, 141
 
 
@@ -41,7 +41,7 @@ class Commands(TyperGroup):
             sys.stdout.flush()
         except OpgymError as error:
             complain(str(error))
-            raise typer.Exit(BAD_INPUT) from None
+            raise typer.Exit(FAILED if isinstance(error, ExecutionFailedError) else BAD_INPUT) from None
         except typer.BadParameter as error:
             command = error.ctx.command_path if error.ctx is not None else f"opgym {ctx.invoked_subcommand}"
             complain(f"{error.format_message()}\nsee: {command} --help")

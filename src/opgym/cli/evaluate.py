@@ -51,7 +51,8 @@ def evaluate(
     only what is missing, or failed, is run, and a table that was lost is made again from the rows.
 
     --json prints {folder, results}, results a list of the rows of results.parquet. The exit code is 2 for wrong
-    settings, and 1 where a run failed (the others finish) or no agent applied to any problem.
+    settings and for a folder in which another process works, and 1 where a run failed (the others finish) or no agent
+    applied to any problem.
     """
     from ..runs.evaluate.app import EvaluationFailedError
     from ..runs.hydra_app import RunFailed, run_app

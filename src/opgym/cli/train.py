@@ -55,7 +55,8 @@ def train(
 
     --json prints the result: {value, unit, verdict, ratio_to_reference, score, problems, ...}; of a sweep its jobs;
     with --cfg the settings.
-    The exit code is 2 for wrong settings, and 1 where a training failed; in a sweep the others finish.
+    The exit code is 2 for wrong settings and for a folder in which another process works, and 1 where a training
+    failed; in a sweep the others finish.
     """
     from ..runs.train.app import TrainApplication
 
@@ -74,7 +75,6 @@ def run(application: Any, arguments: list[str], *, as_json: bool, say: Any) -> N
     Raises:
         typer.Exit: The run, or a job of the sweep, failed.
     """
-    from ..errors import ExecutionFailedError
     from ..runs.hydra_app import RunFailed, run_app
 
     try:
@@ -84,9 +84,6 @@ def run(application: Any, arguments: list[str], *, as_json: bool, say: Any) -> N
         note(
             f"the traceback is in {failure.folder / 'error.txt'}; resume=true goes on from the last checkpoint"
         )
-        raise typer.Exit(UNSOUND) from None
-    except ExecutionFailedError as error:
-        complain(str(error))
         raise typer.Exit(UNSOUND) from None
     if done is None:
         return
