@@ -10,6 +10,10 @@ from opgym.runs.evaluate.result_tables import CURVES, KEY, RESULTS, write_table
 
 NONE = ("value", "bound", "best_known", "reference", "ratio_to_bound", "ratio_to_best_known", "ratio_to_reference",
         "seconds_limit", "evaluations", "seconds", "peak_bytes", "step_time_ns")  # fmt: skip
+#: Names of the pictures of a section.
+PICTURES: dict[str, list[str]] = {what: [] for what in ("means", "profile", "anytime", "memory")}
+#: Six problems of six families. By hand: a's seeds are 100 and 110, b is 120 throughout, c finds nothing on p5.
+PROBLEMS = [f"p{number}" for number in range(6)]
 
 
 def result(row: str, agent: str, value: float | None, seed: int = 0, **others: Any) -> dict[str, Any]:
@@ -42,3 +46,16 @@ def write(
     ]
     write_table(folder, CURVES, curves)
     return folder
+
+
+def made() -> list[dict[str, Any]]:
+    """Rows of three agents on ``PROBLEMS``."""
+    rows = []
+    for problem in PROBLEMS:
+        rows += [result(problem, "a", 100.0 + 10 * seed, seed) for seed in (0, 1)]
+        rows.append(result(problem, "b", 120.0, deterministic=True, evaluations=1))
+        rows += [result(problem, "c", 105.0 + 10 * seed, seed) for seed in (0, 1)]
+    last = [row for row in rows if row["row"] == "p5" and row["agent"] == "c"]
+    last[0].update(value=300.0, verdict="out_of_memory")
+    last[1].update(result("p5", "c", None, 1, error="RuntimeError: lost"))
+    return rows
