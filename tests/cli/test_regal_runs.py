@@ -1,5 +1,6 @@
 """``opgym reproduce regal``: its tables and files, and what it refuses."""
 
+import copy
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -9,10 +10,13 @@ import pytest
 
 from opgym.runs import run_folder
 from opgym.runs.reproduce.regal_file import stored
+from opgym.runs.reproduce.regal_table import DEVIATIONS
 
+from ..runs.test_regal_table import ROWS, _document
 from .conftest import Run
 
 TINY = ("--part", "validation", "--graphs", 1, "--seeds", 1, "--agents", "none", "--workers", 1)
+HUGE = 10**23
 KEYS = {"task", "method", "metric", "value", "low", "high", "n", "paper"}
 
 
@@ -55,7 +59,33 @@ def test_lines_tables_and_files(rows: Callable[..., Any], opgym: Run, tmp_path: 
     assert "memory-1, real graphs of the validation part" in result.stdout
     [row] = [line for line in result.stdout.splitlines() if line.split()[:1] == ["key-search-5k"]][:1]
     assert row.split()[1] == f"{100 * gain:.1f}"
-    assert "not as in the paper" in result.stderr
+    assert [line for line in result.stderr.splitlines() if "not as in the paper" in line] == [
+        f"{len(DEVIATIONS)} things are not as in the paper, graphs and costs among them: docs/regal.md"
+    ]
+    assert "no headroom: best known values are stored for the test only" in result.stderr
+    assert row.split()[2] == "-"
+    assert "graphs: there are no" not in result.stderr
+
+
+def test_the_whole_test_is_told_apart_from_the_paper_thing_by_thing(
+    opgym: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    documents = [_document(*copy.deepcopy(ROWS)) | {"skipped": {}}]
+    monkeypatch.setattr("opgym.runs.reproduce.regal.run", lambda *arguments: documents)
+    command = ("reproduce", "regal", "--task", "memory-1", "--agents", "none", "--out", tmp_path)
+    told = [line for line in opgym(*command).stderr.splitlines() if "not as in the paper" in line]
+    assert told == [f"not as in the paper: {text}" for text in DEVIATIONS]
+    less = opgym(*command, "--graphs", 150)
+    assert sum("not as in the paper" in line for line in less.stderr.splitlines()) == 1
+    assert "all 90 real graphs: there are no 150" in less.stderr
+    assert "synthetic graphs:" not in less.stderr
+    assert "no headroom" not in less.stderr
+    documents[0]["reference_version"] = None
+    for graph in documents[0]["graphs"]:
+        graph["best_known"] = None
+    assert "no headroom: best known values are stored for transfers that" in opgym(*command).stderr
+    stderr = opgym(*command, "--graphs", 150, "--json").stderr
+    assert not any(text in stderr for text in ("not as in the paper", "no headroom", "there are no"))
 
 
 @pytest.mark.parametrize(
@@ -77,6 +107,11 @@ def test_lines_tables_and_files(rows: Callable[..., Any], opgym: Run, tmp_path: 
         (("--name", "sample"), "files of something else begin with"),
         (("--evaluations", 0), "Invalid value for '--evaluations'"),
         (("--graphs", 0), "Invalid value for '--graphs'"),
+        (("--graphs", 201), "201 graphs of each population; part test has 200 synthetic and 90 real ones"),
+        (("--graphs", HUGE, "--quick"), "part test has 200 synthetic and 90 real ones"),
+        (("--graphs", HUGE, "--part", "validation"), "has 4,000,000 synthetic and 119 real ones"),
+        (("--evaluations", HUGE), "expected 1 to 1,000,000,000,000,000"),
+        (("--seeds", HUGE), "Invalid value for '--seeds'"),
     ],
 )
 def test_what_cannot_be_is_refused_before_the_work(
@@ -85,6 +120,25 @@ def test_what_cannot_be_is_refused_before_the_work(
     out = tmp_path / "out"
     assert message in refused("reproduce", "regal", *arguments, "--out", out)
     assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("headroom", "--graphs", HUGE), "expected 1 to 1000000"),
+        (("headroom", "--devices", HUGE), "expected different whole numbers"),
+        (("headroom", "--scale", "1e400"), "expected a share above 0"),
+        (("regal-cap", "--graphs", HUGE), "there are 4,000,000"),
+        (("best-known", "--evaluations", HUGE, "--graphs", 1), "expected 1 to 1,000,000,000,000,000"),
+        (("best-known", "--rounds", HUGE), "expected different whole numbers"),
+        (("learner-tuning", "placement", "--settings", HUGE), "different ones"),
+    ],
+)
+def test_no_number_is_too_large_for_an_answer(
+    refused: Callable[..., str], tmp_path: Path, arguments: tuple[Any, ...], message: str
+) -> None:
+    out = () if arguments[0] == "regal-cap" else ("--out", tmp_path / "out")
+    assert message in refused("reproduce", *arguments, *out)
 
 
 def test_a_folder_that_cannot_be_is_refused(refused: Callable[..., str], tmp_path: Path) -> None:

@@ -123,6 +123,9 @@ def test_with_links_the_same_graphs_pay_for_transfers() -> None:
         ({"part": "train"}, UnknownIdError),
         ({"tasks": ()}, InvalidProblemError),
         ({"graphs": 0}, InvalidProblemError),
+        ({"graphs": 201}, InvalidProblemError),
+        ({"graphs": 10**23, "part": "validation"}, InvalidProblemError),
+        ({"evaluations": 10**23}, InvalidProblemError),
         ({"seeds": 5}, InvalidProblemError),
         ({"evaluations": 0}, InvalidProblemError),
     ],
@@ -130,6 +133,12 @@ def test_with_links_the_same_graphs_pay_for_transfers() -> None:
 def test_wrong_settings_are_refused(wrong: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
         Settings(**wrong)
+
+
+def test_populations_with_fewer_graphs_than_asked_for_are_told() -> None:
+    assert Settings(graphs=90).scarce == Settings().scarce == Settings(graphs=200, quick=True).scarce == {}
+    assert Settings(graphs=200).scarce == {"real": 90}
+    assert Settings(graphs=500, part="validation").scarce == {"real": 119}
 
 
 def test_columns_of_settings() -> None:

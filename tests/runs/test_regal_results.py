@@ -172,6 +172,18 @@ def test_the_page_lists_deviations(tmp_path: Path) -> None:
     assert with_results(page, tmp_path) == page
 
 
+def test_the_page_says_why_headroom_is_missing(tmp_path: Path) -> None:
+    store(_document(*ROWS), tmp_path / "regal-memory-1.jsonl")
+    assert "No headroom" not in with_results(PAGE, tmp_path)
+    graphs = [graph | {"best_known": None} for graph in ROWS]
+    store(
+        _document(*graphs, task="time-links") | {"reference_version": None},
+        tmp_path / "regal-time-links.jsonl",
+    )
+    page = with_results(PAGE.replace("memory-1", "time-links"), tmp_path)
+    assert "\n\nNo headroom: best known values are stored for transfers that take no time only.\n" in page
+
+
 def test_a_page_takes_nothing_but_the_test_of_its_task(tmp_path: Path) -> None:
     store(_document(*ROWS) | {"part": "validation"}, tmp_path / "regal-memory-1.jsonl")
     with pytest.raises(InvalidDatasetError, match="holds memory-1, validation; expected memory-1, test"):

@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...datasets.reference import BestKnown, Known
+from ...errors import InvalidProblemError
 from ..parallel import in_order
-from ..reproduce.headroom import Column, Task
+from ..reproduce.headroom import MOST_EVALUATIONS, Column, Task
 
 #: One after the other, round by round; shares of the peak.
 TEMPERATURES = (0.01, 0.04, 0.005, 0.02)
@@ -49,7 +50,12 @@ def improve(
 
     Returns:
         How many values are new or better.
+
+    Raises:
+        InvalidProblemError: No evaluation, or more than can be counted.
     """
+    if not 1 <= evaluations <= MOST_EVALUATIONS:
+        raise InvalidProblemError(f"{evaluations} evaluations; expected 1 to {MOST_EVALUATIONS:,}")
     searches = [(task, number, evaluations) for number in rounds for task in tasks]
     report = progress or (lambda done, total: None)
     improved = 0

@@ -34,6 +34,8 @@ FAMILIES = ("er", "ba", "ws", "sbm")
 BASE = "brkga-5k"
 #: Raised when what a row holds changes its meaning: rows of other versions are measured anew.
 ROW_VERSION = 1
+#: Searches count in 64 bits, some of them several moves for each evaluation.
+MOST_EVALUATIONS = 10**15
 _SIZES: Mapping[str, Any] = MappingProxyType({"population": 100, "elites": 20, "mutants": 15, "bias": 0.7})
 
 #: The first study, with prototypes and other graphs of the same families: printed beside ours, not true by itself.

@@ -175,12 +175,16 @@ def draw(agent: str, plan: Plan, count: int, seed: int = 0) -> list[dict[str, An
 
     Raises:
         UnknownIdError: Nothing is known about what to tune of this learner.
+        InvalidProblemError: There are fewer different settings.
     """
     if agent not in CHOICES:
         raise unknown_id("learner to tune", agent, list(CHOICES))
     choices: dict[str, Sequence[Any]] = dict(CHOICES[agent])
     if agent != "dqn":
         choices["n_steps"] = tuple(steps // _SHORTER.get(agent, 1) for steps in plan.n_steps)
+    most = math.prod(map(len, (*choices.values(), *plan.choices.values())))
+    if count > most:
+        raise InvalidProblemError(f"{count:,} settings to draw; there are {most:,} different ones")
     rng = np.random.default_rng(seed)
     found: list[dict[str, Any]] = []
     while len(found) < count:

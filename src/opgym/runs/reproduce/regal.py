@@ -28,6 +28,7 @@ from ..evaluate.judging import Posed, judged, posed_case
 from ..parallel import in_order
 from ..references.regal_suites import CAP, CAP_EVALUATIONS, SETTINGS, easy_peak, generated, row_of
 from ..row_file import RowFile
+from .headroom import MOST_EVALUATIONS
 from .regal_agents import learned_methods, seeded
 from .regal_methods import BASELINE, EVALUATIONS, SEEDS, Method, baselines
 from .regal_rows import known_rows, take
@@ -66,8 +67,8 @@ class Settings:
     Attributes:
         tasks: Names of ``TASKS``, each with tables of its own.
         part: ``"test"``, for the figures that are reported, or ``"validation"``, for everything before.
-        graphs: Of each population, evenly spread over the part; ``None``: all of the test, ``VALIDATION_GRAPHS`` of
-            validation.
+        graphs: At most so many of each population, evenly spread over the part; ``None``: all of the test,
+            ``VALIDATION_GRAPHS`` of validation.
         seeds: How many of ``SEEDS``.
         agents: Learned agents, see :func:`~opgym.runs.reproduce.regal_agents.learned_methods`.
         columns: Names of the columns to run beside agents; ``None``: all baselines, and with links those that are soon
@@ -95,8 +96,38 @@ class Settings:
             raise InvalidProblemError("no tasks or no graphs; expected at least one")
         if not 1 <= self.seeds <= len(SEEDS):
             raise InvalidProblemError(f"{self.seeds} seeds; expected 1 to {len(SEEDS)}")
-        if self.evaluations < 1:
-            raise InvalidProblemError(f"{self.evaluations} evaluations; expected at least 1")
+        if not 1 <= self.evaluations <= MOST_EVALUATIONS:
+            raise InvalidProblemError(
+                f"{self.evaluations} evaluations; expected 1 to {MOST_EVALUATIONS:,}, more than any machine spends"
+            )
+        available = {
+            population: count for task in self.tasks for population, count in self.available(task).items()
+        }
+        if self.graphs is not None and self.graphs > max(available.values()):
+            there = " and ".join(f"{count:,} {population}" for population, count in available.items())
+            raise InvalidProblemError(
+                f"{self.graphs:,} graphs of each population; part {self.part} has {there} ones"
+            )
+
+    def available(self, task: str) -> dict[str, int]:
+        """How many graphs of each population the part of a task has."""
+        suite = datasets.suite(TASKS[task][0])
+        counts = {population: len(suite.part(self.part, population)) for population in POPULATIONS}
+        if self.part == "validation":  # random ones are too many to be listed
+            counts["synthetic"] = len(generated(self.part))
+        return counts
+
+    @property
+    def scarce(self) -> dict[str, int]:
+        """Populations of which there are fewer graphs than are asked for, with how many there are."""
+        if self.graphs is None or self.quick:
+            return {}
+        return {
+            population: count
+            for task in self.tasks
+            for population, count in self.available(task).items()
+            if count < self.graphs
+        }
 
     @property
     def chosen_seeds(self) -> tuple[int, ...]:

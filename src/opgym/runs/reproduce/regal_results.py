@@ -77,6 +77,15 @@ def tables(document: Mapping[str, Any]) -> list[TextTable]:
     return found
 
 
+def without_headroom(document: Mapping[str, Any]) -> str | None:
+    """Why nothing is said of headroom in the tables of a task; ``None``: it is, wherever a best known value is."""
+    if document["reference_version"] is not None:
+        return None
+    if document["part"] != "test":
+        return "best known values are stored for the test only"
+    return "best known values are stored for transfers that take no time only"
+
+
 def _tables(
     document: Mapping[str, Any], population: str, lines: Sequence[Mapping[str, Any]]
 ) -> list[TextTable]:
@@ -202,4 +211,6 @@ def markdown(name: str, folder: Path) -> str:
             *(f"| {' | '.join(row)} |" for row in rows),
         ]
         text.append(f"**{title}**\n\n" + "\n".join(lines) + "\n")
+    if (reason := without_headroom(document)) is not None:
+        text.append(f"No headroom: {reason}.\n")
     return "\n" + "\n".join(text) + "\n"
