@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,15 @@ def test_settings_survive_their_file(train, tmp_path):
     result = TrainResult.load(folder)
     assert [row["problem"] for row in result.problems] == again.problem.graph
     assert result.score == sum(row["score"] for row in result.problems) / 2
+
+
+def test_a_folder_is_named_after_suites_where_several_are_learned():
+    problem = ProblemConfig(suites=["regal-memory-1", "regal-time"])
+    several = replace(_config(), agent=AgentConfig("regal"), problem=problem).folder_name
+    assert several.startswith("regal_regal-memory-1-regal-time_seed0_")
+    assert several != replace(_config(), agent=AgentConfig("regal"), problem=problem, seed=1).folder_name
+    one = replace(_config(), problem=ProblemConfig(suite="gdp")).folder_name
+    assert one.startswith("guess_GraphPlacement_gdp-train_seed0_")
 
 
 def test_rows_of_a_suite(train, tmp_path):

@@ -26,7 +26,7 @@ class TrainApplication(Application[TrainConfig]):
         return TrainConfig.from_json(settings)
 
     def folder_name(self, settings: TrainConfig) -> str:
-        """Agent, environment, problem, seed, and a digest."""
+        """Agent, environment (but with several suites), problem, seed, and a digest."""
         return settings.folder_name
 
     def prepare(self, settings: TrainConfig, folder: Path) -> Progress:

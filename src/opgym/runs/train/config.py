@@ -161,11 +161,14 @@ class TrainConfig:
 
     @property
     def folder_name(self) -> str:
-        """Says what is run: agent, environment, problem and seed, and a digest of all settings."""
-        environment = self.env.id.partition("-")[0]
+        """Says what is run: agent, environment, problem and seed, and a digest of all settings.
+
+        Suites say by themselves what is asked, so with several of them no environment is named.
+        """
+        environment = [] if self.problem.suites is not None else [self.env.id.partition("-")[0]]
         parts = [
             self.agent.solver,
-            environment,
+            *environment,
             _label(self.problem),
             f"seed{self.seed}",
             digest(self.identity),
