@@ -1,6 +1,7 @@
 """Learners as solvers: every episode is an evaluation, none more than the budget, and the best one is the result."""
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -165,7 +166,14 @@ def test_where_nothing_fits_the_least_overflow_wins():
 def test_time_ends_the_search_but_for_the_first_episode():
     result = quick("ppo").solve(placement(), Budget(seconds=0.0))
     assert result.evaluations == 1
-    assert quick("ppo").solve(placement(), Budget(seconds=0.3)).evaluations > 4
+
+
+def test_time_ends_the_search_when_the_clock_says_so(monkeypatch):
+    """A clock that goes on by a second with each episode: no episode starts when the last second is over."""
+    told = list[Progress]()
+    monkeypatch.setattr("opgym.problems.budget.time", SimpleNamespace(perf_counter=lambda: float(len(told))))
+    result = quick("ppo").solve(placement(), Budget(evaluations=50, seconds=13.0), progress=told.append)
+    assert result.evaluations == len(told) == 13
 
 
 def test_no_evaluation_is_refused():
