@@ -89,6 +89,7 @@ def run(progress: Callable[[str], None] | None = None) -> list[dict[str, Any]]:
 
 def _problems(graph: str) -> dict[str, AnyProblem]:
     imported, cluster = read(graph), Cluster.parse("2xREGAL")
+    assert imported.costs is not None
     return {
         "memory-1": SchedulingProblem(imported.graph),
         "memory-2": PlacementProblem(imported.graph, cluster, Objective.PEAK_MEMORY, imported.costs),
