@@ -55,8 +55,8 @@ def names(problem_type: type[Any] = PlacementProblem) -> list[str]:
     """Names of the solvers of one type of problem: cheap ones first, those of other packages last."""
     _load_all()
     found = [name for name, solver in _registry.items() if issubclass(problem_type, solver.problem_types)]
-    order = [*_FAMILIES.values(), ""]  # who imported which family first must not change the order of tables
-    return sorted(found, key=lambda name: order.index(family(name)))
+    order = [*_FAMILIES, ""]  # who imported which family first must not change the order of tables
+    return sorted(found, key=lambda name: order.index(_module(name)))
 
 
 def family(name: str) -> str:
@@ -66,8 +66,13 @@ def family(name: str) -> str:
     Raises:
         UnknownIdError: With the nearest names.
     """
+    return _FAMILIES.get(_module(name), "")
+
+
+def _module(name: str) -> str:
+    """The folder beside this file that a solver is from; empty for one of another package."""
     module = solver_class(name).__module__
-    return next((f for m, f in _FAMILIES.items() if module.startswith(f"{__package__}.{m}.")), "")
+    return next((folder for folder in _FAMILIES if module.startswith(f"{__package__}.{folder}.")), "")
 
 
 def solver_class(name: str) -> type[AnySolver]:

@@ -1,6 +1,7 @@
 """An interrupted training ends as if it had not been: the same lines of the log, the same weights to the bit."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -211,7 +212,11 @@ learner.fit(problems, steps=STEPS, seed=3, monitor=Killed(Path(sys.argv[2]), fir
 def test_goes_on_exactly_after_the_process_was_killed(training, tmp_path):
     """Nothing but the files goes from one process to the other."""
     root = Path(__file__).parents[3]
-    run = subprocess.run([sys.executable, "-c", KILLED, training, str(tmp_path)], cwd=root, check=False)
+    run = subprocess.run(
+        [sys.executable, "-c", KILLED, training, str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": str(root)},
+        check=False,
+    )
     assert run.returncode == -signal.SIGKILL
     [latest] = tmp_path.iterdir()
     learner, problems = make(training)
