@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from ..graphs import Cluster, Graph
 
 _NS_PER_S = 10**9
+#: The longest time that is told apart: two of them can still be added.
+_MOST_NS = 2**62
 
 
 def is_host(cluster: Cluster) -> NDArray[np.bool_]:
@@ -23,15 +25,14 @@ def is_host(cluster: Cluster) -> NDArray[np.bool_]:
 
 
 def transfer_ns(tensor_bytes: NDArray[np.int64], latency_ns: int, bytes_per_second: int) -> NDArray[np.int64]:
-    """``latency_ns + ceil(bytes * 1e9 / bytes_per_second)`` without overflow, ``[tensors] int64`` ns."""
+    """``latency_ns + ceil(bytes * 1e9 / bytes_per_second)``, at most 2**62, ``[tensors] int64`` ns."""
     common = gcd(_NS_PER_S, bytes_per_second)
     factor, divisor = _NS_PER_S // common, bytes_per_second // common
-    if int(tensor_bytes.max(initial=0)) * factor + divisor < 2**63:
-        return latency_ns + -(-tensor_bytes * factor // divisor)
-    exact = [
-        latency_ns + -(-int(size) * factor // divisor) for size in tensor_bytes
-    ]  # Python's integers do not overflow
-    return np.array([min(ns, 2**62) for ns in exact], np.int64)
+    if int(tensor_bytes.max(initial=0)) * factor + divisor + latency_ns < 2**63:
+        return np.minimum(latency_ns + -(-tensor_bytes * factor // divisor), _MOST_NS)
+    # Python's integers do not overflow.
+    exact = [latency_ns + -(-int(size) * factor // divisor) for size in tensor_bytes]
+    return np.array([min(ns, _MOST_NS) for ns in exact], np.int64)
 
 
 def host_transfer_ns(graph: Graph, cluster: Cluster) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

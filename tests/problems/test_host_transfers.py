@@ -7,7 +7,7 @@ from math import ceil
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from opgym.graphs import Cluster, Link
@@ -17,6 +17,8 @@ from .instances import accelerator, cpu, dag
 
 
 @given(st.lists(st.integers(0, 2**62), min_size=1, max_size=5), st.integers(0, 10**9), st.integers(1, 10**13))
+@example([576_460_752_304], 0, 125)  # just above the most, and 64 bits still hold the product
+@example([2**63 // 10**9], 10**9, 1)  # the product is within 64 bits, and the sum is not
 def test_transfer_time_is_exact(sizes, latency, rate):
     times = transfer_ns(np.array(sizes, np.int64), latency, rate)
     for size, time in zip(sizes, times.tolist(), strict=True):

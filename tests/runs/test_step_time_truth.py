@@ -183,7 +183,7 @@ def test_a_missed_bar_is_an_error(monkeypatch):
 def test_one_core_is_an_error(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
     result = invoke()
-    assert result.exit_code == 2
+    assert result.exit_code == 1
     assert "two processes need two" in result.stderr
 
 
