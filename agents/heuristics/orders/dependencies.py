@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +24,9 @@ class Dependencies:
     after: list[list[int]]
 
     @staticmethod
+    @lru_cache(maxsize=8)  # several rules look at one graph, one after the other
     def of(graph: Graph) -> Dependencies:
-        """Those of a graph."""
+        """Those of a graph; nobody changes the lists."""
         producer, consumer, _ = graph.edges
         real = ~graph.is_variable[producer]
         producer, consumer = producer[real].astype(np.int64), consumer[real].astype(np.int64)

@@ -112,10 +112,7 @@ def _over_mean(values: NDArray[np.number], counted: NDArray[np.bool_] | None = N
 def _ancestors(ops: int, writer: NDArray[np.int64], reader: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which ops (columns) must end before which (rows) can start, ``[ops, ops] bool``; ops are in topological order."""
     before = np.zeros((ops, ops), np.bool_)
-    by_reader = np.argsort(reader, kind="stable")
-    first = np.searchsorted(reader[by_reader], np.arange(ops + 1))
-    for op in range(ops):
-        inputs = writer[by_reader[first[op] : first[op + 1]]]
+    for op, inputs in enumerate(_neighbours(ops, reader, writer)):
         if len(inputs):
             before[op] = before[inputs].any(axis=0)
             before[op, inputs] = True
@@ -126,15 +123,20 @@ def _longest(
     ops: int, writer: NDArray[np.int64], reader: NDArray[np.int64], weight: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Weight of the heaviest path that ends before each op, and of that which begins behind it, ``[ops] float64``."""
-    ahead, behind = [0.0] * ops, [0.0] * ops
-    weights = weight.tolist()
-    for k in np.argsort(reader, kind="stable").tolist():
-        u, v = int(writer[k]), int(reader[k])
-        ahead[v] = max(ahead[v], ahead[u] + weights[u])
-    for k in np.argsort(-writer, kind="stable").tolist():
-        u, v = int(writer[k]), int(reader[k])
-        behind[u] = max(behind[u], behind[v] + weights[v])
-    return np.array(ahead), np.array(behind)
+    ahead, behind = np.zeros(ops), np.zeros(ops)
+    for op, inputs in enumerate(_neighbours(ops, reader, writer)):
+        if len(inputs):
+            ahead[op] = (ahead[inputs] + weight[inputs]).max()
+    for op, readers in reversed(list(enumerate(_neighbours(ops, writer, reader)))):
+        if len(readers):
+            behind[op] = (behind[readers] + weight[readers]).max()
+    return ahead, behind
+
+
+def _neighbours(ops: int, of: NDArray[np.int64], others: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """The other ends of the edges of each op."""
+    order = np.argsort(of, kind="stable")
+    return np.split(others[order], np.searchsorted(of[order], np.arange(1, ops)))
 
 
 def _positions(graph: Graph) -> list[NDArray[np.float64]]:

@@ -23,7 +23,8 @@ GRAPHS = tuple(f"synthetic/{family}?n={{ops}}&seed=0" for family in ("ws", "ba",
 AGENTS = ("regal", "regal-plus")
 OPS, TURNS = 2_000, 3
 EVALUATIONS = 5_000
-BAR_SECONDS, BAR_SHARE = 3.0, 0.2
+#: Of a solve, and of the forward pass: a fifth of it.
+BAR_SECONDS, BAR_NETWORK_SECONDS = 3.0, 0.6
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,9 @@ class Row:
         edges: Reads of a tensor by an op.
         seconds: CPU seconds of one solve with ``EVALUATIONS`` evaluations, the best of some turns.
         network_seconds: Of them, of the forward pass.
-        network_share: The same as a share.
+        network_share: The same as a share of ``seconds``.
         bar_seconds: The most that is asked for.
-        bar_share: The largest share that is asked for.
+        bar_network_seconds: The same of the forward pass.
         within_bar: Whether both hold.
     """
 
@@ -53,7 +54,7 @@ class Row:
     network_seconds: float
     network_share: float
     bar_seconds: float
-    bar_share: float
+    bar_network_seconds: float
     within_bar: bool
 
 
@@ -77,11 +78,11 @@ def run(progress: Callable[[str], None] | None = None) -> list[dict[str, Any]]:
                 if progress is not None:
                     progress(f"{agent}: {task} of {graph}")
                 seconds, network = min(_timed(learner, problem) for _ in range(TURNS))
-                share = network / seconds
                 rows.append(
                     Row(
-                        agent, task, graph, problem.graph.num_ops, len(problem.graph.edges[0]), seconds, network, share,
-                        BAR_SECONDS, BAR_SHARE, seconds < BAR_SECONDS and share < BAR_SHARE,
+                        agent, task, graph, problem.graph.num_ops, len(problem.graph.edges[0]), seconds, network,
+                        network / seconds, BAR_SECONDS, BAR_NETWORK_SECONDS,
+                        seconds < BAR_SECONDS and network < BAR_NETWORK_SECONDS,
                     )
                 )  # fmt: skip
     return [asdict(row) for row in rows]
