@@ -62,8 +62,8 @@ class RegalPlus(ProposalLearner):
     validate_every: int = 200
     layers: int = 5
     for_mutants: bool = True
-    spread: float = 2.0
-    uniform_share: float = 0.5
+    spread: float = 1.0
+    uniform_share: float = 0.25
     flips: float = 0.05
     moves: int = 5_000
     search_evaluations: int = 1_500

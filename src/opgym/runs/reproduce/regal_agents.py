@@ -14,7 +14,7 @@ from ...agents import Learner, Solver, is_learner, names
 from ...agents.regal.base import ProposalLearner
 from ...agents.regal.shipped import NONE, folder_of, weight_names
 from ...agents.registry import solver_class
-from ...agents.saved import AGENT_FILE, saved_in
+from ...agents.saved import AGENT_FILE, load, saved_in
 from ...conf import agent, agent_names
 from ...errors import InvalidProblemError, unknown_id
 from ..evaluate.contestants import Contestant, is_solver
@@ -93,9 +93,11 @@ def _contestant(name: str, given: str) -> Contestant:
         return replace(Contestant.of(given), name=name)
     if given in agent_names() or given.endswith(".yaml"):
         return Contestant.of_solver(name, agent(given))
-    shipped = folder_of(given, "") if given in weight_names(ablations=True) else None
-    if shipped is not None:
-        return replace(Contestant.of(os.fspath(shipped)), name=name)
+    if given in weight_names(
+        ablations=True
+    ):  # as whoever names them uses them, whatever their training had as options
+        solver = load(os.fspath(folder_of(given, "") or "")).name
+        return Contestant.of({"solver": solver, "options": {"weights": given}, "name": name})
     if os.sep in given or Path(given).exists():
         raise InvalidProblemError(f"agent {given!r}: no folder with {AGENT_FILE}, and none of a training")
     learners = [solver for solver in names() if is_learner(solver_class(solver))]
