@@ -27,7 +27,7 @@ __all__ = ["ImportReport", "Imported", "Origin", "from_networkx", "from_torch", 
 _SUBGRAPH_POLICIES = ("opaque", "inline", "reject")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 #: What may stand before a text: space, and comments of HLO and of protobuf's text format.
-_COMMENTS = re.compile(rb"(?:\s++|//[^\n]*+|/\*.*?\*/|#(?!\w+ = )[^\n]*+)*+", re.DOTALL)
+_COMMENT = re.compile(rb"\s+|//[^\n]*|/\*.*?\*/|#(?!\w+ = )[^\n]*", re.DOTALL)
 _COST_GRAPH = re.compile(rb"(?:node|cost)\s*:?\s*[{<]")
 _STABLE_HLO = re.compile(rb"module\s*(?:@|attributes|\{)|#\w+ = |func\.func")
 _HEAD_BYTES = 4096
@@ -102,7 +102,10 @@ def _format(path: str | os.PathLike[str]) -> str:
     head = _head(path)
     if head.startswith(b"PK\x03\x04"):
         return "npz"
-    text = _COMMENTS.sub(b"", head.removeprefix(_BYTE_ORDER_MARK), count=1)
+    text, begins = head.removeprefix(_BYTE_ORDER_MARK), 0
+    while comment := _COMMENT.match(text, begins):  # one by one: repeats of such groups are wrong before Python 3.11.5
+        begins = comment.end()
+    text = text[begins:]
     if text[:1] in (b"{", b"["):
         return "dnn-partitioning"
     if text.startswith(b"HloModule"):
