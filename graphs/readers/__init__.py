@@ -103,7 +103,8 @@ def _format(path: str | os.PathLike[str]) -> str:
     if head.startswith(b"PK\x03\x04"):
         return "npz"
     text, begins = head.removeprefix(_BYTE_ORDER_MARK), 0
-    while comment := _COMMENT.match(text, begins):  # one by one: repeats of such groups are wrong before Python 3.11.5
+    # One by one: repeats of such groups are wrong before Python 3.11.5.
+    while comment := _COMMENT.match(text, begins):
         begins = comment.end()
     text = text[begins:]
     if text[:1] in (b"{", b"["):
