@@ -141,6 +141,13 @@ def test_further_trainings_are_not_seeded(tiny: Path) -> None:
     assert seeded(method, 1) is None
 
 
+def test_agents_are_not_seeded_where_nobody_wants_it(tiny: Path) -> None:
+    for wanted in (True, False):
+        settings = Settings(agents=(f"tiny={tiny}",), columns=(), seeded=wanted)
+        names = [method.name for method in settings.methods("memory-1")]
+        assert names == ["brkga-5k", "tiny", *["tiny seeded"] * wanted]
+
+
 def test_a_learner_of_proposals_is_seeded(tiny: Path) -> None:
     [method] = learned_methods([f"regal={tiny}"])
     problem = row_of("regal-memory-1", GRAPH, "validation").problem()

@@ -61,6 +61,13 @@ def regal(
             "--quick", help="12 graphs of each task, two seeds, at most 5,000 evaluations: two minutes."
         ),
     ] = False,
+    seeded: Annotated[
+        bool,
+        typer.Option(
+            "--seeded/--no-seeded",
+            help="Run agents once more with heuristics' solutions in their first generation.",
+        ),
+    ] = True,
     name: Annotated[
         str, typer.Option(metavar="WORD", help="What files of results are called, beside their task.")
     ] = "",
@@ -109,6 +116,7 @@ def regal(
         None if columns is None else _names(columns, "--columns"),
         quick,
         evaluations,
+        seeded,
     )
     if not re.fullmatch(r"[\w-]{0,80}", name, re.ASCII):
         raise typer.BadParameter(

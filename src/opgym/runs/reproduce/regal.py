@@ -75,6 +75,7 @@ class Settings:
             done. The base is always among them.
         quick: Whether to leave out what takes long: of graphs, of seeds, and of columns.
         evaluations: Of all columns with 5,000, whose names then say how many; longer ones are left out.
+        seeded: Whether agents run once more, with heuristics' solutions in their first generation.
     """
 
     tasks: tuple[str, ...] = tuple(TASKS)
@@ -85,6 +86,7 @@ class Settings:
     columns: tuple[str, ...] | None = None
     quick: bool = False
     evaluations: int = EVALUATIONS
+    seeded: bool = True
 
     def __post_init__(self) -> None:
         for task in self.tasks:
@@ -152,7 +154,8 @@ class Settings:
         if self.columns is not None:
             others = [method for method in found[1:] if method.name in self.columns]
         for method in learned_methods(self.agents):
-            others += [method, *filter(None, [seeded(method, devices_of(task))])]
+            with_starts = seeded(method, devices_of(task)) if self.seeded else None
+            others += [method, *filter(None, [with_starts])]
         methods = [method.with_evaluations(self.evaluations) for method in (base, *others)]
         # Names of all columns are taken, also of those that are left out: tables of two runs are read side by side.
         taken = {method.name for method in (*found, *(m.with_evaluations(self.evaluations) for m in found))}

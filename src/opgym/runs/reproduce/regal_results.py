@@ -38,8 +38,8 @@ def sample_name(settings: Settings, name: str = "") -> str:
     """
     if settings.part != "test" or settings.quick:
         return "-".join(filter(None, [settings.part if settings.part != "test" else _QUICK, name]))
-    chosen = (settings.graphs, settings.seeds, settings.columns, settings.evaluations)
-    return name or ("" if chosen == (None, len(SEEDS), None, EVALUATIONS) else _SAMPLE)
+    chosen = (settings.graphs, settings.seeds, settings.columns, settings.evaluations, settings.seeded)
+    return name or ("" if chosen == (None, len(SEEDS), None, EVALUATIONS, True) else _SAMPLE)
 
 
 def taken_names() -> list[str]:
@@ -197,7 +197,9 @@ def markdown(name: str, folder: Path) -> str:
     """The tables of a file, by its task and what else its name says."""
     path = folder / file_name(name)
     if not path.exists():
-        return f"Not measured yet: `opgym reproduce regal --task {name}`.\n"
+        task = max((task for task in TASKS if f"{name}-".startswith(f"{task}-")), key=len, default=name)
+        more = name.removeprefix(task).removeprefix("-")
+        return f"Not measured yet: `opgym reproduce regal --task {task}{' --name ' * bool(more)}{more}`.\n"
     document = stored(path)
     if not (f"{name}-".startswith(f"{document['task']}-") and document["part"] == "test"):
         raise InvalidDatasetError(
