@@ -50,7 +50,7 @@ def test_the_command_prints_every_agent_and_task(small: None) -> None:
 
 
 def test_the_table_shows_a_bar_that_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
-    row = Row("regal-plus", "time", "synthetic/ws", 2_000, 4_000, 2.5, 0.75, 0.3, 3.0, 0.6, False)
+    row = Row("regal-plus", "time", "synthetic/ws", 2_000, 4_000, 2.5, 0.75, 0.3, 3.0, 0.2, False)
     monkeypatch.setattr(proposals, "run", lambda progress: [vars(row)])
     cells = CliRunner().invoke(app, ["benchmark", "proposals"]).stdout.strip().splitlines()[-1].split()
     assert cells == [

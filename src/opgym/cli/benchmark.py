@@ -153,7 +153,7 @@ def proposals(as_json: JsonOption = False) -> None:
     ```
 
     Seconds are CPU times of one thread, from the problem to the solution, with 5,000 evaluations of BRKGA; the network
-    is the forward pass alone, features of the graph belong to the rest. Held: under 3 s, and the network under 0.6 s.
+    is the forward pass alone, features of the graph belong to the rest. Held: under 3 s, under 0.2 of it the network.
 
     --json prints a list of {agent, task, graph, ops, edges, seconds, network_seconds, network_share}, with the bars
     that the design sets and whether they hold.

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...agents import Learner, Solver, is_learner, names
+from ...agents.networks.saved import WEIGHTS_FILE
 from ...agents.regal.base import ProposalLearner
 from ...agents.regal.shipped import NONE, folder_of, weight_names
 from ...agents.registry import solver_class
@@ -23,8 +24,6 @@ from .regal_methods import AGENT, SEEDED_AGENT, Method, starts_of
 _TRAINING = re.compile(r"(?P<stem>.+?)-seed[0-9]+")
 _NAME = re.compile(r"(?P<name>[\w.-]+)=(?P<given>.+)", re.DOTALL)
 _DIGITS = 12
-#: Where a learner saves what it has learned, see ``Learner.save``.
-WEIGHTS_FILE = "weights.safetensors"
 
 
 def learned_methods(given: Sequence[str]) -> list[Method]:
