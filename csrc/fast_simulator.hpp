@@ -44,6 +44,7 @@ class FastRun {
     static constexpr int op_resource(int device) { return channel == Channel::link ? device * (D + 1) : device; }
     static constexpr int lane_resource(int lane) { return channel == Channel::link ? lane : D + lane; }
     using Ends = NextEnds<kResources>;
+    static constexpr uint64_t kBitCounts = 0x4332322132212110;  // of 0 to 15, 4 bits each
 
     // What is live of a tensor, and where. Uses on a device: consumers there that have not ended, plus at home
     // transfers that have not ended, plus one if it is never freed there.
@@ -256,36 +257,43 @@ class FastRun {
             __builtin_prefetch(&order_[quad.rank(first & 3)]);
         }
         for (uint32_t m = ready & (ready - 1); m; m &= m - 1) ready_[d].add(quad.rank(__builtin_ctz(m)));
-        constexpr uint64_t kBitCounts = 0x4332322132212110;
         return kBitCounts >> (4 * here) & 15;
     }
 
     // Channel model "free": the tensor is present wherever it is read.
     void publish_everywhere(Tensor& t, const Record& record, int d) {
-        uint32_t where = 0;
-        std::fill_n(t.uses, D, 0);
-        auto visit = [&](uint32_t consumer) {
-            uint32_t state = states_[consumer];
-            if (state == 0) return;  // the dummy
-            states_[consumer] = --state;
-            const int on = __builtin_ctz(state >> Compiled::missing_bits(D));
-            where |= 1u << on;
-            ++t.uses[on];
-            if ((state & Quad::kMissingMask) != 0) return;
-            ready_[on].add(Quad::rank_of(state));
-            ready_mask_ |= 1u << on;
-        };
-        for (Id consumer : record.consumer) visit(consumer);
+        typename Quad::Tally readers;
+        arrive_four_everywhere(record.consumer, readers);
+        uint32_t pinned = 0;
         if (record.extra()) [[unlikely]] {
             const Extra& extra = extras_[record.extra()];
-            t.uses[d] = static_cast<uint16_t>(t.uses[d] + extra.pinned);
+            pinned = extra.pinned;
             for (uint32_t i = extra.consumers_begin; i < extra.consumers_end; ++i)
-                for (Id consumer : more_consumers_[i].op) visit(consumer);
+                arrive_four_everywhere(more_consumers_[i].op, readers);
         }
+        uint32_t where = 0;
+        for (int on = 0; on < D; ++on) {
+            t.uses[on] = static_cast<uint16_t>(readers.on(on));
+            where |= static_cast<uint32_t>(t.uses[on] != 0) << on;
+        }
+        t.uses[d] = static_cast<uint16_t>(t.uses[d] + pinned);
         where &= ~(1u << d);
         if (where == 0) return;
         if (t.uses[d] == 0) live_[d] -= t.bytes;  // outgoing copies end at once (end_bytes has what nobody reads)
         free_copies_.push_back({t.bytes, where});
+    }
+
+    OPGYM_INLINE void arrive_four_everywhere(const Id* consumer, typename Quad::Tally& readers) {
+        Quad quad(states_, consumer);
+        readers.add(quad);
+        uint32_t ready;
+        quad.arrive_everywhere(ready);
+        quad.store(states_, consumer);
+        for (; ready; ready &= ready - 1) {
+            const int i = __builtin_ctz(ready), on = quad.device(i);
+            ready_[on].add(quad.rank(i));
+            ready_mask_ |= 1u << on;
+        }
     }
 
     // A transfer waits, from the instant at which its tensor exists.

@@ -8,6 +8,8 @@
 #include <array>
 #include <cstdint>
 
+#include "inline.hpp"
+
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
@@ -55,6 +57,36 @@ class StateQuad {
         return static_cast<uint32_t>(_mm_movemask_ps(_mm_castsi128_ps(here)));
     }
 
+    // Counts down all ops, wherever they are. Returns in `ready` a bit for those that miss nothing any more.
+    void arrive_everywhere(uint32_t& ready) {
+        const __m128i zero = _mm_setzero_si128();
+        const __m128i dummy = _mm_cmpeq_epi32(lanes_, zero);
+        lanes_ = _mm_sub_epi32(_mm_add_epi32(lanes_, _mm_set1_epi32(-1)), dummy);
+        const __m128i left = _mm_and_si128(lanes_, _mm_set1_epi32(static_cast<int>(kMissingMask)));
+        const __m128i done = _mm_andnot_si128(dummy, _mm_cmpeq_epi32(left, zero));
+        ready = static_cast<uint32_t>(_mm_movemask_ps(_mm_castsi128_ps(done)));
+        _mm_store_si128(reinterpret_cast<__m128i*>(state_), lanes_);
+    }
+    // How many ops of some quads are on each device.
+    class Tally {
+       public:
+        Tally() { minus_.fill(_mm_setzero_si128()); }
+        OPGYM_INLINE void add(const StateQuad& quad) {
+            for (int d = 0; d < D; ++d) {
+                const __m128i bit = _mm_set1_epi32(static_cast<int>(device_bit(d)));
+                minus_[d] = _mm_add_epi32(minus_[d], _mm_cmpeq_epi32(_mm_and_si128(quad.lanes_, bit), bit));
+            }
+        }
+        uint32_t on(int device) const {
+            const __m128i two = _mm_add_epi32(minus_[device], _mm_unpackhi_epi64(minus_[device], minus_[device]));
+            const __m128i one = _mm_add_epi32(two, _mm_shuffle_epi32(two, 1));
+            return static_cast<uint32_t>(-_mm_cvtsi128_si32(one));
+        }
+
+       private:
+        std::array<__m128i, D> minus_;
+    };
+
     // Biased keys of the transfers for which these ops wait; `slots` has 2 bits for each.
     void make_keys(uint8_t slots) {
         static constexpr std::array<uint32_t, 256> kSpread = [] {
@@ -98,6 +130,25 @@ class StateQuad {
         }
         return found;
     }
+    void arrive_everywhere(uint32_t& ready) {
+        ready = 0;
+        for (int i = 0; i < 4; ++i) {
+            const uint32_t real = state_[i] != 0;
+            state_[i] -= real;
+            ready |= (real & ((state_[i] & kMissingMask) == 0)) << i;
+        }
+    }
+    class Tally {
+       public:
+        void add(const StateQuad& quad) {
+            for (uint32_t state : quad.state_)
+                for (int d = 0; d < D; ++d) count_[d] += (state & device_bit(d)) != 0;
+        }
+        uint32_t on(int device) const { return count_[device]; }
+
+       private:
+        std::array<uint32_t, D> count_{};
+    };
     void make_keys(uint8_t slots) {
         for (int i = 0; i < 4; ++i) keys_[i] = (rank_of(state_[i]) << 2 | (slots >> 2 * i & 3)) + kKeyBias;
     }
@@ -109,8 +160,9 @@ class StateQuad {
     }
 #endif
 
-    // After arrive().
+    // After arrive() or arrive_everywhere().
     uint32_t rank(int i) const { return rank_of(state_[i]); }
+    int device(int i) const { return __builtin_ctz(state_[i] >> MissingBits); }
     template <class Id>
     void store(uint32_t* states, const Id* op) const {
         for (int i = 0; i < 4; ++i) states[op[i]] = state_[i];

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ..task import FIELDS
-from .batch import ATTENTION_KINDS, Batch
+from .batch import ATTENTION_KINDS, Batch, View
 from .shape import Shape
 from .structure import EDGE_WEIGHTS, NODE_FIELDS
 
@@ -55,16 +55,24 @@ class Layer(nn.Module):
         return changed
 
     def _attention(self, nodes: Tensor, batch: Batch) -> Tensor:
-        graphs, masked, most, _ = batch.mask.shape
-        width = nodes.shape[1]
-        padded = nodes.new_zeros(graphs * most, 3 * width).index_copy(0, batch.slot, self.attend(nodes))
-        query, key, value = padded.view(graphs, most, 3, ATTENTION_KINDS, -1).permute(2, 0, 3, 1, 4)
-        parts = [
-            functional.scaled_dot_product_attention(query[:, at], key[:, at], value[:, at], attn_mask=mask)
-            for at, mask in ((slice(masked), batch.mask), (slice(masked, None), batch.padding))
+        heads = self.attend(nodes).view(len(nodes), 3, ATTENTION_KINDS, -1).permute(2, 1, 0, 3)
+        found = [
+            torch.cat([_seen(view, *head) for view in views])
+            for head, views in zip(heads, batch.views, strict=True)
         ]
-        found = torch.cat(parts, dim=1)
-        return found.transpose(1, 2).reshape(graphs * most, width).index_select(0, batch.slot)
+        return torch.cat(found, dim=1)
+
+
+def _seen(view: View, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """What the ops of a view find in those that they see, ``[ops, width of a head]``."""
+    seen = view.ops if view.seen is None else view.seen
+    mask = None if view.mask is None else view.mask[None, None]
+    found: Tensor = (
+        functional.scaled_dot_product_attention(  # of less than four dimensions there is no fast kernel
+            query[None, None, view.ops], key[seen][None, None], value[seen][None, None], attn_mask=mask
+        )
+    )
+    return found.squeeze((0, 1))
 
 
 def _heard(messages: Tensor, sums: Tensor) -> Tensor:

@@ -86,7 +86,7 @@ class Structure:
             depth / most_depth, height / most_depth, (depth + height) / most_depth,
             time_before / most_time, time_behind / most_time,
             num_before / ops, 1 - num_behind / ops, np.log1p(num_before), np.log1p(num_behind),
-            (before @ output) / max(float(output.sum()), 1e-9), np.log1p(inputs), np.log1p(outputs),
+            np.where(before, output, 0).sum(1) / max(float(output.sum()), 1e-9), np.log1p(inputs), np.log1p(outputs),
             inputs == 0, outputs == 0, graph.is_variable, np.arange(ops) == anchor,
             np.full(ops, np.log(ops)), *_positions(graph),
         ]  # fmt: skip

@@ -7,13 +7,16 @@ from scipy import stats
 
 from opgym.agents.networks.isolation import isolated
 from opgym.agents.networks.weights import weights_of
+from opgym.agents.regal.plus.batch import Batch
 from opgym.agents.regal.plus.instance import Instance
+from opgym.agents.regal.plus.network import Layer
 from opgym.agents.regal.plus.policy import Policy, losses_of
 from opgym.agents.regal.plus.shape import Shape
+from opgym.agents.regal.plus.structure import BEFORE, BEHIND, UNRELATED
 from opgym.agents.regal.plus.targets import Target
-from opgym.datasets import read
+from opgym.datasets import load, read
 from opgym.graphs import Cluster
-from opgym.problems import Objective, PlacementProblem
+from opgym.problems import Objective, PlacementProblem, SchedulingProblem
 
 from ..problems import capped, order, placement, tasks, with_variables
 
@@ -42,6 +45,29 @@ def test_a_batch_says_of_each_instance_what_it_says_of_it_alone(policy, instance
         for name in ("position", "share", "device_1"):
             assert getattr(said, name) == pytest.approx(getattr(alone, name), abs=1e-5)
             assert getattr(said, name).shape == (instance.problem.graph.num_ops,)
+
+
+def test_attention_is_that_of_its_definition_however_an_op_s_view_is_cut():
+    torch.manual_seed(0)
+    layer = Layer(8, messages=False)
+    small, large = (SchedulingProblem(load(f"synthetic/ws?n={ops}&seed=0")) for ops in (9, 300))
+    structures = [Instance.of(problem).structure for problem in (large, small, large)]
+    nodes = torch.randn(sum(len(structure.nodes) for structure in structures), 8)
+    with torch.no_grad():
+        found = layer._attention(nodes, Batch.of(structures, [np.zeros(1, np.float32)] * 3))
+        query, key, value = layer.attend(nodes).view(-1, 3, 4, 2).permute(1, 2, 0, 3)
+    first = 0
+    for structure in structures:
+        here = slice(first, first + len(structure.nodes))
+        first = here.stop
+        relation = torch.from_numpy(structure.relation)
+        itself = torch.eye(len(relation), dtype=torch.bool)
+        for kind, sees in enumerate((relation == BEFORE, relation == BEHIND, relation == UNRELATED, ~itself)):
+            logits = query[kind, here] @ key[kind, here].T / 2**0.5
+            expected = (
+                torch.softmax(logits.masked_fill(~(sees | itself), -torch.inf), dim=1) @ value[kind, here]
+            )
+            torch.testing.assert_close(found[here, 2 * kind : 2 * kind + 2], expected, rtol=1e-4, atol=1e-5)
 
 
 def test_the_task_is_seen(policy):
