@@ -28,12 +28,12 @@ class View:
 
     Attributes:
         ops: They.
-        seen: Whatever one of them sees, ``[seen] int64``; ``None``: one another.
+        seen: Whatever one of them sees: a range, or ``[seen] int64``.
         mask: What is added to logits, ``[ops, seen] float32``; ``None``: nothing.
     """
 
     ops: slice
-    seen: Tensor | None
+    seen: slice | Tensor
     mask: Tensor | None
 
     @classmethod
@@ -47,8 +47,14 @@ class View:
             # take() keeps rows together; indexing would not, and kernels copy what is not
             mask = np.where(sees.take(seen, axis=1), np.float32(0), np.float32(_UNSEEN))
             ops = slice(first + begin, first + begin + len(sees))
-            views.append(cls(ops, torch.from_numpy(seen + first), torch.from_numpy(mask)))
+            views.append(cls(ops, _range_or_list(seen + first), torch.from_numpy(mask)))
         return tuple(views)
+
+
+def _range_or_list(ops: NDArray[np.int64]) -> slice | Tensor:
+    """Ascending ops as they are read fastest: a range is not copied."""
+    begin, end = int(ops[0]), int(ops[-1]) + 1
+    return slice(begin, end) if end - begin == len(ops) else torch.from_numpy(ops)
 
 
 @dataclass(frozen=True)
@@ -83,9 +89,8 @@ class Batch:
             sum((View.related(s.relation, kind, at) for s, at in zip(structures, first, strict=True)), ())
             for kind in _SEEN
         ]
-        views.append(
-            tuple(View(slice(at, at + size), None, None) for at, size in zip(first, sizes, strict=True))
-        )
+        graphs = [slice(at, at + size) for at, size in zip(first, sizes, strict=True)]
+        views.append(tuple(View(graph, graph, None) for graph in graphs))
         nodes = [
             np.concatenate([s.nodes, np.broadcast_to(task, (len(s.nodes), len(task)))], axis=1)
             for s, task in zip(structures, tasks, strict=True)

@@ -65,13 +65,10 @@ class Layer(nn.Module):
 
 def _seen(view: View, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     """What the ops of a view find in those that they see, ``[ops, width of a head]``."""
-    seen = view.ops if view.seen is None else view.seen
     mask = None if view.mask is None else view.mask[None, None]
-    found: Tensor = (
-        functional.scaled_dot_product_attention(  # of less than four dimensions there is no fast kernel
-            query[None, None, view.ops], key[seen][None, None], value[seen][None, None], attn_mask=mask
-        )
-    )
+    query, key, value = query[None, None, view.ops], key[view.seen][None, None], value[view.seen][None, None]
+    # of less than four dimensions there is no fast kernel
+    found: Tensor = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
     return found.squeeze((0, 1))
 
 
