@@ -99,10 +99,11 @@ def regal(
     """
     from ..agents.regal.shipped import weight_names
     from ..graphs.atomic import write_text
-    from ..runs.reproduce.regal import TASKS, Settings, run
+    from ..runs.reproduce.regal import Settings, run
     from ..runs.reproduce.regal_file import store
     from ..runs.reproduce.regal_results import file_name, sample_name, taken_names
     from ..runs.reproduce.regal_table import lines_of
+    from ..runs.reproduce.regal_tasks import TASKS
     from ..runs.run_folder import locked
     from .reproduce import as_json_text
     from .targets import require_folder

@@ -6,9 +6,7 @@ what is stored is never measured again, whatever columns, seeds and graphs a lat
 
 from __future__ import annotations
 
-import hashlib
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -18,46 +16,28 @@ from typing import Any
 
 from ... import datasets
 from ...agents import Result
-from ...datasets import zoo
 from ...datasets.reference import lines
 from ...datasets.relatives import relatives
-from ...datasets.suites import POPULATIONS, Row
+from ...datasets.suites import POPULATIONS
 from ...errors import InvalidProblemError, unknown_id
 from ..evaluate.cases import Case
 from ..evaluate.judging import Posed, judged, posed_case
 from ..parallel import in_order
-from ..references.regal_suites import CAP, CAP_EVALUATIONS, SETTINGS, easy_peak, generated, row_of
+from ..references.regal_suites import generated
 from ..row_file import RowFile
 from .headroom import MOST_EVALUATIONS
 from .regal_agents import learned_methods, seeded
 from .regal_methods import BASELINE, EVALUATIONS, SEEDS, Method, baselines
 from .regal_rows import known_rows, take
+from .regal_tasks import PARTS, TASKS, Graph, devices_of, graphs_of, listed
 
 #: Raised when what a row holds changes its meaning: rows of other versions are measured anew.
 ROW_VERSION = 1
-#: Suite of each task, and whether its transfers take time, which those of the suites do not.
-TASKS: Mapping[str, tuple[str, bool]] = MappingProxyType(
-    {
-        "memory-1": ("regal-memory-1", False),
-        "memory-2": ("regal-memory-2", False),
-        "time": ("regal-time", False),
-        "memory-2-links": ("regal-memory-2", True),
-        "time-links": ("regal-time", True),
-    }
-)
-#: Two devices with links between them, for the same graphs.
-LINKED: Mapping[str, str] = MappingProxyType({"synthetic": "2xREGAL@pcie3", "real": "2xP100"})
-PARTS = ("test", "validation")
 #: Graphs of each population in the validation part, where no number is given.
 VALIDATION_GRAPHS = 24
 #: A quick look: so many graphs of each population, with the first of the seeds.
 QUICK_GRAPHS: Mapping[str, int] = MappingProxyType({"synthetic": 8, "real": 4})
 QUICK_SEEDS = 2
-
-
-def devices_of(task: str) -> int:
-    """How many devices a task has."""
-    return 1 if task == "memory-1" else 2
 
 
 @dataclass(frozen=True)
@@ -132,6 +112,13 @@ class Settings:
         }
 
     @property
+    def most_graphs(self) -> dict[str, int]:
+        """The most graphs of each population, where not all are taken."""
+        count = VALIDATION_GRAPHS if self.graphs is None and self.part == "validation" else self.graphs
+        most = {} if count is None else dict.fromkeys(POPULATIONS, count)
+        return {p: min(n, most.get(p, n)) for p, n in QUICK_GRAPHS.items()} if self.quick else most
+
+    @property
     def chosen_seeds(self) -> tuple[int, ...]:
         """The seeds of every column."""
         return SEEDS[: min(self.seeds, QUICK_SEEDS) if self.quick else self.seeds]
@@ -168,90 +155,6 @@ class Settings:
                     )
                 taken.add(method.name)
         return methods
-
-
-# --- Which graphs -------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Graph:
-    """One graph of a task.
-
-    Attributes:
-        task: One of ``TASKS``.
-        graph: Its id.
-        part: Of the suite.
-        population: ``"synthetic"`` or ``"real"``.
-        position: Among those of its population in the part.
-    """
-
-    task: str
-    graph: str
-    part: str
-    population: str
-    position: int
-
-    @property
-    def key(self) -> dict[str, Any]:
-        """What a stored row must share to be about this graph."""
-        suite, linked = TASKS[self.task]
-        base = self.graph.partition("#")[0]
-        source = zoo.entry(base).fingerprint if base.startswith(zoo.PREFIX) else ""
-        cap = [CAP, CAP_EVALUATIONS] if SETTINGS[suite].capped else None
-        cluster = LINKED[self.population] if linked else SETTINGS[suite].clusters[self.population]
-        return {"suite": suite, "cluster": cluster, "cap": cap, "graph": self.graph, "source": source}
-
-    def row(self) -> Row:
-        """Its problem.
-
-        Where memory is little and transfers take time, memory is what the rule of the suite says with these transfers.
-        """
-        suite, linked = TASKS[self.task]
-        if not linked:
-            listed = _listed(suite).get(self.graph)
-            return row_of(suite, self.graph, self.part) if listed is None else listed
-        imported, cluster = datasets.read(self.graph), LINKED[self.population]
-        row = Row(
-            self.graph, imported.graph.fingerprint, cluster, SETTINGS[suite].objective.value, None, self.part,
-            "unscreened",
-        )  # fmt: skip
-        if not SETTINGS[suite].capped:
-            return row
-        return replace(row, capacity_bytes=math.floor(CAP * easy_peak(imported, cluster).outcome.value))
-
-
-def graphs_of(task: str, settings: Settings) -> list[Graph]:
-    """The graphs of a task that settings choose, synthetic ones first."""
-    suite = datasets.suite(TASKS[task][0])
-    found = []
-    for population in POPULATIONS:
-        names = [row.graph for row in suite.part(settings.part, population)]
-        count = settings.graphs
-        if settings.part == "validation":
-            if population == "synthetic":  # too many to be listed: the first of the rule
-                rule = generated("validation")
-                names = [rule[index] for index in range(min(len(rule), count or VALIDATION_GRAPHS))]
-            else:  # in an order in which neighbours are not of one family
-                names.sort(key=lambda name: hashlib.sha256(name.encode()).digest())
-            count = count or VALIDATION_GRAPHS
-        if settings.quick:
-            count = min(count or len(names), QUICK_GRAPHS[population])
-        chosen = range(len(names)) if count is None else spread(len(names), count)
-        found += [Graph(task, names[at], settings.part, population, at) for at in chosen]
-    return found
-
-
-def spread(available: int, count: int) -> list[int]:
-    """Positions of ``count`` of so many things, evenly spread: the first of each equal part."""
-    return [i * available // min(count, available) for i in range(min(count, available))]
-
-
-@lru_cache(maxsize=len(SETTINGS))
-def _listed(suite: str) -> dict[str, Row]:
-    return {row.graph: row for row in datasets.suite(suite).rows}
-
-
-# --- Measuring ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -321,7 +224,7 @@ def jobs(settings: Settings) -> list[Job]:
     found = []
     for task in settings.tasks:
         methods = settings.methods(task)
-        for graph in graphs_of(task, settings):
+        for graph in graphs_of(task, settings.part, settings.most_graphs):
             for method in methods:
                 most = dict(method.rows).get(graph.population)
                 if most is None or graph.position < most:
@@ -382,7 +285,7 @@ def _document(
         row = done[identity(job.graph, job.method)]
         graph = job.graph.graph
         if graph not in graphs:
-            line = None if known is None else known.lines.get(_listed(suite)[graph].name)
+            line = None if known is None else known.lines.get(listed(suite)[graph].name)
             graphs[graph] = {
                 "graph": graph,
                 "population": job.graph.population,

@@ -11,9 +11,9 @@ from typing import Any
 from ...datasets.suites import POPULATIONS
 from ...errors import InvalidDatasetError
 from ...graphs.atomic import write_text
-from .regal import PARTS, TASKS
 from .regal_methods import AGENT, BASELINE, SEEDED_AGENT
 from .regal_rows import is_number, is_whole
+from .regal_tasks import PARTS, TASKS
 
 FORMAT = "opgym.regal-results/1"
 _Check = Callable[[Any], bool]

@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 
 from ...datasets.suites import POPULATIONS
 from ...errors import InvalidDatasetError
-from .regal import PARTS, TASKS, Settings
+from .regal import Settings
 from .regal_file import stored
 from .regal_methods import BASELINE, EVALUATIONS, SEEDS
 from .regal_table import DEVIATIONS, lines_of
+from .regal_tasks import PARTS, TASKS
 
 _DEVIATIONS = "deviations"
 #: What files are called that are no whole test, where nobody gives them a name.
