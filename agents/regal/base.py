@@ -18,7 +18,7 @@ from ..search.keys import Brkga
 from ..search.options import at_least, of_type, positive
 from ..solver import Remark
 from . import shipped
-from .network import Learned, TrainingRecord
+from .learned import Learned, TrainingRecord
 from .saved import ProposalFormat
 from .task import Task, skip_reason
 

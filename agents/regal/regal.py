@@ -17,7 +17,8 @@ from ..registry import register
 from ..search.options import at_least, of_type, share
 from ..solver import Remark
 from .base import ProposalLearner
-from .network import MESSAGES, SEQUENCE, Learned, Network
+from .learned import Learned
+from .published.shape import MESSAGES, SEQUENCE, Shape
 
 #: What rewards are compared with: the other samples of the same graph, or what a value head expects.
 BASELINES = ("samples", "value")
@@ -47,7 +48,7 @@ class ReinforceLearner(ProposalLearner):
     anneal: bool = True
     entropy: float = 3e-3
 
-    network_type = Network
+    network_type = Shape
 
     def __post_init__(self) -> None:
         at_least(1, evaluations_per_sample=self.evaluations_per_sample)
@@ -60,21 +61,21 @@ class ReinforceLearner(ProposalLearner):
 
     @classmethod
     def policy_of(cls, learned: Learned) -> Any:
-        from .policy import Policy
+        from .published.policy import Policy
 
         return Policy.of(learned.network, learned.weights)
 
     def solve_trained(
         self, learned: Learned, problem: AnyProblem, evaluator: Evaluator[Any], rng: np.random.Generator
     ) -> Remark:
-        from .solving import solve_trained
+        from .published.solving import solve_trained
 
         return solve_trained(self, learned, problem, evaluator, rng)
 
     def solve_untrained(
         self, problem: AnyProblem, evaluator: Evaluator[Any], rng: np.random.Generator
     ) -> Remark:
-        from .solving import solve_untrained
+        from .published.solving import solve_untrained
 
         return solve_untrained(self, problem, evaluator, rng)
 
@@ -86,7 +87,7 @@ class ReinforceLearner(ProposalLearner):
         seed: int,
         monitor: Monitor | None,
     ) -> tuple[Mapping[str, NDArray[Any]], int, float | None]:
-        from .fitting import fit
+        from .published.fitting import fit
 
         return fit(self, problems, validation, steps, seed, monitor)
 
@@ -108,8 +109,8 @@ class Regal(ReinforceLearner):
     name: ClassVar[str] = "regal"
     summary: ClassVar[str] = "brkga whose mutants are drawn where a graph neural network expects good keys"
 
-    def network(self) -> Network:
-        return Network(
+    def network(self) -> Shape:
+        return Shape(
             MESSAGES,
             self.width,
             self.rounds,
@@ -137,8 +138,6 @@ class GraphAsSequence(ReinforceLearner):
     summary: ClassVar[str] = "regal with a recurrent network over the ops instead of messages along edges"
     control: ClassVar[bool] = True
 
-    def network(self) -> Network:
+    def network(self) -> Shape:
         at_least(1, layers=self.layers)
-        return Network(
-            SEQUENCE, self.width, self.layers, False, self.autoregressive, self.baseline == "value"
-        )
+        return Shape(SEQUENCE, self.width, self.layers, False, self.autoregressive, self.baseline == "value")

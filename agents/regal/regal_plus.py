@@ -16,7 +16,7 @@ from ..registry import register
 from ..search.options import at_least, of_type, share
 from ..solver import Remark
 from .base import ProposalLearner
-from .network import Learned
+from .learned import Learned
 from .plus.shape import Shape
 
 if TYPE_CHECKING:

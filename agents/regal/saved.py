@@ -15,7 +15,7 @@ from ...graphs.closed_json import Row
 from ..networks.options import made
 from ..networks.saved import SavedFormat
 from ..saved import AGENT_FILE
-from .network import Learned, TrainingRecord
+from .learned import Learned, TrainingRecord
 from .task import MOST_DEVICES, OBJECTIVES, Task
 
 #: Of a file that is read: more of anything is a mistake, or mischief.

@@ -11,7 +11,7 @@ from ..saved import AGENT_FILE
 
 if TYPE_CHECKING:
     from .base import ProposalLearner
-    from .network import Learned
+    from .learned import Learned
 
 #: Values of the option ``weights`` that are no name.
 SHIPPED, NONE = "shipped", "none"

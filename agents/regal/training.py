@@ -20,7 +20,7 @@ from ..networks.checkpoints import read_checkpoint, write_checkpoint
 from ..networks.options import options_of
 from ..networks.weights import weights_of
 from ..search.keys import Proposal
-from .network import fingerprint_of
+from .learned import fingerprint_of
 from .task import Task
 from .trials import Proposable, Trial, Trials
 

@@ -14,7 +14,7 @@ from ....problems import AnyProblem, Evaluator
 from ...learner import Monitor
 from ...networks.isolation import isolated
 from ...solver import Remark
-from ..network import Learned
+from ..learned import Learned
 from ..training import identity_of
 from ..trials import Trials
 from .expert_iteration import ExpertIteration, Recipe, new_policy

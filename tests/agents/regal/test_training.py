@@ -12,9 +12,9 @@ import torch
 
 from opgym import agents
 from opgym.agents.networks.isolation import isolated
-from opgym.agents.regal.instance import Instance, proposal_of
-from opgym.agents.regal.network import Network
-from opgym.agents.regal.reinforce import Recipe, Reinforce, new_policy
+from opgym.agents.regal.published.instance import Instance, proposal_of
+from opgym.agents.regal.published.reinforce import Recipe, Reinforce, new_policy
+from opgym.agents.regal.published.shape import Shape
 from opgym.agents.regal.trials import End, Trial
 from opgym.errors import InvalidProblemError, OpgymError
 from opgym.graphs import Cluster
@@ -51,7 +51,7 @@ class Simple:
 
 @pytest.mark.parametrize("value_head", [False, True])
 def test_learns_what_is_rewarded(value_head):
-    network = Network("messages", 16, 1, True, True, value_head)
+    network = Shape("messages", 16, 1, True, True, value_head)
     recipe = Recipe(network, False, 2, 16, 1e-2, False, 0.0, 20, None, True)
     problems = [order(seed) for seed in range(8)]
     with isolated(1, "cpu"):
@@ -133,7 +133,7 @@ def test_weights_are_those_that_gain_most_on_validation_problems():
 
 
 def test_a_round_draws_every_problem_once():
-    network = Network("messages", 8, 1, True, True, False)
+    network = Shape("messages", 8, 1, True, True, False)
     recipe = Recipe(network, False, 2, 2, 1e-3, False, 0.0, 10, None, True)
     training = Reinforce(recipe, new_policy(network, 0), tasks() * 2, [], Simple(), 100, 0)
     drawn = []

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from opgym.agents import make
-from opgym.agents.regal.instance import BINS, Instance, proposal_of
+from opgym.agents.regal.published.instance import BINS, Instance, proposal_of
 from opgym.agents.regal.trials import INFEASIBLE_SHARE, End, Trial, Trials
 from opgym.agents.search.native import seed_of
 from opgym.problems import Budget

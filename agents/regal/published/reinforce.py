@@ -9,15 +9,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...problems import AnyProblem
-from .. import metrics
-from ..search.keys import Proposal
+from ....problems import AnyProblem
+from ... import metrics
+from ...search.keys import Proposal
+from ..training import Training
+from ..trials import Trial, Trials
 from .beta_heads import decisions_of
 from .instance import Instance, proposal_of
-from .network import Network
 from .policy import Batch, Policy
-from .training import Training
-from .trials import Trial, Trials
+from .shape import Shape
 
 #: Advantages beyond so many standard deviations count as that many: an end that does not fit is far off the others.
 _MOST_ADVANTAGE = 3.0
@@ -46,7 +46,7 @@ class Recipe:
         transfer_keys: Whether transfers have keys, as of ``brkga``.
     """
 
-    network: Network
+    network: Shape
     initial: bool
     graphs: int
     samples: int
@@ -58,7 +58,7 @@ class Recipe:
     transfer_keys: bool
 
 
-def new_policy(network: Network, seed: int) -> Policy:
+def new_policy(network: Shape, seed: int) -> Policy:
     """A policy with random weights."""
     torch.manual_seed(_torch_seed(np.random.default_rng([seed, _WEIGHTS])))
     return Policy(network)

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ...problems import AnyProblem
-from ..search.keys import KeyEncoding, Proposal, betas
+from ....problems import AnyProblem
+from ...search.keys import KeyEncoding, Proposal, betas
+from ..task import Task
 from .graph_features import GraphFeatures
-from .task import Task
 
 #: Means, and shares of the largest variance, are the middles of so many equal parts of (0, 1).
 BINS = 16

@@ -11,13 +11,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ..networks.weights import put_weights
+from ...networks.weights import put_weights
+from ..task import FIELDS
 from .beta_heads import BetaHeads
 from .encoder import GraphUnion, MessagePassingEncoder, SequenceEncoder
 from .graph_features import EDGE_FIELDS, NODE_FIELDS
 from .instance import Instance
-from .network import SEQUENCE, Network
-from .task import FIELDS
+from .shape import SEQUENCE, Shape
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Policy(nn.Module):
         network: Its shape.
     """
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: Shape) -> None:
         super().__init__()
         fields = len(NODE_FIELDS) + FIELDS
         self.encoder: nn.Module
@@ -84,7 +84,7 @@ class Policy(nn.Module):
         return bins
 
     @classmethod
-    def of(cls, network: Network, weights: Mapping[str, NDArray[Any]]) -> Policy:
+    def of(cls, network: Shape, weights: Mapping[str, NDArray[Any]]) -> Policy:
         """A policy with given weights.
 
         Raises:

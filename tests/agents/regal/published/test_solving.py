@@ -14,8 +14,8 @@ from opgym.errors import InvalidProblemError
 from opgym.graphs import Cluster
 from opgym.problems import Budget, Objective, PlacementProblem, SchedulingProblem
 
-from ..edge_cases import EDGE_CASES
-from .problems import QUICK, capped, order, placement, tasks, with_variables
+from ...edge_cases import EDGE_CASES
+from ..problems import QUICK, capped, order, placement, tasks, with_variables
 
 NAMES = ["regal", "gas"]
 
@@ -97,8 +97,8 @@ def test_untrained_it_learns_from_every_sample_and_stops_at_a_proof():
 
 
 def test_trained_it_runs_brkga_with_its_proposal(trained):
-    from opgym.agents.regal.instance import Instance, proposal_of
-    from opgym.agents.regal.policy import Policy
+    from opgym.agents.regal.published.instance import Instance, proposal_of
+    from opgym.agents.regal.published.policy import Policy
 
     learner, p = trained["regal"], placement(seed=4)
     instance = Instance.of(p)

@@ -11,15 +11,15 @@ pytest.importorskip("torch")
 import torch
 
 from opgym.agents.networks.weights import weights_of
-from opgym.agents.regal.beta_heads import BetaHeads
-from opgym.agents.regal.graph_features import GraphFeatures
-from opgym.agents.regal.instance import BINS, Instance
-from opgym.agents.regal.network import Network
-from opgym.agents.regal.policy import Batch, Policy
+from opgym.agents.regal.published.beta_heads import BetaHeads
+from opgym.agents.regal.published.graph_features import GraphFeatures
+from opgym.agents.regal.published.instance import BINS, Instance
+from opgym.agents.regal.published.policy import Batch, Policy
+from opgym.agents.regal.published.shape import Shape
 
-from .problems import capped, order, placement, tasks, with_variables
+from ..problems import capped, order, placement, tasks, with_variables
 
-MESSAGES = Network("messages", 8, 2, True, True, True)
+MESSAGES = Shape("messages", 8, 2, True, True, True)
 NETWORKS = {
     "messages": MESSAGES,
     "no edges": replace(MESSAGES, edge_messages=False),

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...graphs import Graph
-from ...problems import AnyProblem, PlacementProblem
+from ....graphs import Graph
+from ....problems import AnyProblem, PlacementProblem
 
 #: Fields of nodes and of edges.
 NODE_FIELDS = ("input_bytes", "output_bytes", "op_time", "on_critical_path")

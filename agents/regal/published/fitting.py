@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from ...problems import AnyProblem
-from ..learner import Monitor
-from ..networks.isolation import isolated
+from ....problems import AnyProblem
+from ...learner import Monitor
+from ...networks.isolation import isolated
+from ..training import identity_of
+from ..trials import Trials
 from .policy import Policy
 from .reinforce import Recipe, Reinforce, new_policy
-from .training import identity_of
-from .trials import Trials
 
 if TYPE_CHECKING:
-    from .regal import ReinforceLearner
+    from ..regal import ReinforceLearner
 
 _FORMAT = "opgym.training.regal/1"
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from opgym.agents.regal.graph_features import GraphFeatures
+from opgym.agents.regal.published.graph_features import GraphFeatures
 from opgym.graphs import GraphBuilder
 
-from .problems import order, placement, with_variables
+from ..problems import order, placement, with_variables
 
 
 def diamond():

@@ -9,17 +9,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...problems import AnyProblem, Evaluator
-from ..networks.isolation import isolated
-from ..search.native import evaluations_left
-from ..solver import Remark
+from ....problems import AnyProblem, Evaluator
+from ...networks.isolation import isolated
+from ...search.native import evaluations_left
+from ...solver import Remark
+from ..learned import Learned
 from .instance import Instance, proposal_of
-from .network import Learned
 from .policy import Batch, Policy
 from .reinforce import new_policy
 
 if TYPE_CHECKING:
-    from .regal import ReinforceLearner
+    from ..regal import ReinforceLearner
 
 
 def solve_trained(

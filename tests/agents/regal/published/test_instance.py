@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from opgym.agents.regal.instance import BINS, Instance
+from opgym.agents.regal.published.instance import BINS, Instance
 from opgym.agents.regal.task import Task
 from opgym.agents.search.keys import betas
 
-from .problems import capped, order, placement, with_variables
+from ..problems import capped, order, placement, with_variables
 
 
 def drawn(instance, seed=0):
