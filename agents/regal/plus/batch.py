@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..union import first_nodes, union_of_edges, union_of_nodes
 from .structure import BEFORE, BEHIND, UNRELATED, Structure
 
 #: Whom each kind of attention sees beside the op itself, but for the last kind, which sees everybody.
@@ -84,20 +85,16 @@ class Batch:
             tasks: Fields that tell the task of each, ``[fields] float32``.
         """
         sizes = tuple(len(structure.nodes) for structure in structures)
-        first = np.cumsum([0, *sizes[:-1]]).tolist()
+        first = first_nodes(sizes)
         views: list[tuple[View, ...]] = [
             sum((View.related(s.relation, kind, at) for s, at in zip(structures, first, strict=True)), ())
             for kind in _SEEN
         ]
         graphs = [slice(at, at + size) for at, size in zip(first, sizes, strict=True)]
         views.append(tuple(View(graph, graph, None) for graph in graphs))
-        nodes = [
-            np.concatenate([s.nodes, np.broadcast_to(task, (len(s.nodes), len(task)))], axis=1)
-            for s, task in zip(structures, tasks, strict=True)
-        ]
-        edges = np.concatenate([s.edges + at for s, at in zip(structures, first, strict=True)], axis=1)
+        edges = union_of_edges([s.edges for s in structures], first)
         return cls(
-            torch.from_numpy(np.concatenate(nodes)),
+            torch.from_numpy(union_of_nodes([s.nodes for s in structures], tasks)),
             _sums(edges[1], edges[0], np.concatenate([s.to_reader for s in structures]), sum(sizes)),
             _sums(edges[0], edges[1], np.concatenate([s.to_writer for s in structures]), sum(sizes)),
             tuple(views),

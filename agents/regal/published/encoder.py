@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_sequence, unpack_sequence
 
+from ..union import first_nodes, union_of_edges, union_of_nodes
 from .graph_features import GraphFeatures
 
 #: Of fields: standard deviations of sizes are a few tenths of their mean.
@@ -46,16 +47,9 @@ class GraphUnion:
             tasks: Fields that tell the task of each, ``[fields] float32``.
         """
         sizes = tuple(len(graph.nodes) for graph in graphs)
-        first = np.cumsum([0, *sizes[:-1]])
-        nodes = [
-            np.concatenate([graph.nodes, np.broadcast_to(task, (len(graph.nodes), len(task)))], axis=1)
-            for graph, task in zip(graphs, tasks, strict=True)
-        ]
-        edges = np.concatenate(
-            [graph.edges + offset for graph, offset in zip(graphs, first, strict=True)], axis=1
-        )
+        edges = union_of_edges([graph.edges for graph in graphs], first_nodes(sizes))
         return cls(
-            torch.from_numpy(np.concatenate(nodes)),
+            torch.from_numpy(union_of_nodes([graph.nodes for graph in graphs], tasks)),
             torch.from_numpy(edges[0]),
             torch.from_numpy(edges[1]),
             torch.from_numpy(np.concatenate([graph.edge_features for graph in graphs])),
