@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,4 +41,4 @@ def union_of_edges(edges: Sequence[NDArray[np.int64]], first: Sequence[int]) -> 
 
 def first_nodes(sizes: Sequence[int]) -> list[int]:
     """Place of the first node of each graph, from how many each has."""
-    return np.cumsum([0, *sizes[:-1]]).tolist()
+    return [0, *accumulate(sizes[:-1])]
