@@ -1,5 +1,7 @@
 """Intervals of means: right where the right answer is known."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.stats
@@ -65,6 +67,17 @@ def test_a_mean_is_a_ratio_to_ones():
 
 def test_equal_ratios_have_no_width_and_what_has_nothing_to_share_adds_none():
     assert clustered_ratio([1.0, 2.0, 0.0], [2.0, 4.0, 0.0], [0, 1, 2]) == Interval(0.5, 0.5, 0.5, 3)
+
+
+def test_where_a_sample_may_have_nothing_to_share_there_is_no_interval_and_no_warning():
+    shares, of = np.zeros(8), np.zeros(8)
+    shares[:2], of[:2] = (1.0, 1.0), (2.0, 4.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = clustered_ratio(shares, of, np.arange(8))
+    assert found.estimate == pytest.approx(2 / 6)
+    assert np.isnan([found.low, found.high]).all()
+    assert found.document()["low"] is None
 
 
 def test_a_ratio_to_nothing_is_refused():

@@ -5,6 +5,7 @@ Lower values are better, and infinity stands for a run without a result: it is n
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -28,7 +29,7 @@ class Interval:
 
     Attributes:
         estimate: That of all values.
-        low: Lower end; that of the estimate where there is only one cluster.
+        low: Lower end; that of the estimate where there is only one cluster, ``nan`` where it is unknown.
         high: Upper end.
         clusters: Independent clusters behind it.
     """
@@ -39,8 +40,8 @@ class Interval:
     clusters: int
 
     def document(self) -> dict[str, float | None]:
-        """As JSON data; without ends where there are fewer than ``LEAST_CLUSTERS`` clusters."""
-        told = self.clusters >= LEAST_CLUSTERS
+        """As JSON data; without ends where they are unknown, or there are fewer than ``LEAST_CLUSTERS`` clusters."""
+        told = self.clusters >= LEAST_CLUSTERS and bool(np.isfinite(self.low))
         return {
             "estimate": self.estimate,
             "low": self.low if told else None,
@@ -89,7 +90,8 @@ def clustered_ratio(
 ) -> Interval:
     """The sum of values over the sum of what they are shares of, with the interval of :func:`clustered_mean`.
 
-    A mean of single shares would hang on the smallest things that they are shares of.
+    A mean of single shares would hang on the smallest things that they are shares of. Where so few clusters have
+    anything to be a share of that a sample may have none, there is no interval: its ends are ``nan``.
 
     Args:
         values: ``[values] float``, finite, e.g. what was gained in each run.
@@ -130,24 +132,31 @@ def _ratio(
     some = counts != 0
     if len(totals) == 1 or (np.ptp(totals[some] / counts[some]) == 0 and not totals[~some].any()):
         return Interval(estimate, estimate, estimate, len(totals))
-    from scipy.stats import bootstrap
+    from scipy.stats import DegenerateDataWarning, bootstrap
 
     def mean(total: NDArray[Any], count: NDArray[Any], axis: int) -> NDArray[Any]:
         ratio: NDArray[Any] = total.sum(axis=axis) / count.sum(axis=axis)
         return ratio
 
-    found = bootstrap(
-        (totals, counts),
-        mean,
-        paired=True,
-        vectorized=True,
-        n_resamples=resamples,
-        batch=max(1, 10_000_000 // len(totals)),
-        confidence_level=confidence,
-        method="BCa",
-        rng=np.random.default_rng(seed),
-    ).confidence_interval
-    return Interval(estimate, float(found.low), float(found.high), len(totals))
+    with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
+        warnings.simplefilter(
+            "ignore", DegenerateDataWarning
+        )  # a sample of nothing, for which there is no interval
+        found = bootstrap(
+            (totals, counts),
+            mean,
+            paired=True,
+            vectorized=True,
+            n_resamples=resamples,
+            batch=max(1, 10_000_000 // len(totals)),
+            confidence_level=confidence,
+            method="BCa",
+            rng=np.random.default_rng(seed),
+        ).confidence_interval
+    low, high = (float(end) for end in (found.low, found.high))
+    if not (np.isfinite(low) and np.isfinite(high)):
+        low = high = float("nan")
+    return Interval(estimate, low, high, len(totals))
 
 
 def kendall_tau(first: ArrayLike, second: ArrayLike, *, margin: float = 0.0) -> tuple[float | None, int]:
