@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,10 +18,12 @@ if TYPE_CHECKING:
 SHIPPED, NONE = "shipped", "none"
 FOLDER = Path(__file__).with_name("weights")
 _ABLATIONS = "ablations"
+#: How names of further trainings of an agent end.
+_SEED = re.compile(r"-seed[0-9]+$")
 
 
 def weight_names(*, ablations: bool = False) -> list[str]:
-    """Names of all weights that come with the package, sorted.
+    """Names of all weights that come with the package, those of one agent together, what it uses by itself first.
 
     Args:
         ablations: Whether those are among them that only show what an ingredient is worth, ``"ablations/NAME"``.
@@ -30,7 +33,7 @@ def weight_names(*, ablations: bool = False) -> list[str]:
         names += [
             f"{_ABLATIONS}/{file.parent.name}" for file in (FOLDER / _ABLATIONS).glob(f"*/{AGENT_FILE}")
         ]
-    return sorted(names)
+    return sorted(names, key=lambda name: (_SEED.sub("", name), name))
 
 
 def folder_of(weights: str, learner: str) -> Path | None:

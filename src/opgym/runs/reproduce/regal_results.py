@@ -100,7 +100,8 @@ def _tables(
     left = "" if headroom is None else f"; {base} leaves {_percent(headroom)} % to the best known"
     headings = ("column", "better, %", "headroom, %", "won / tied / lost", "fits", "s", "evaluations")
     found = [TextTable(title + left, headings, rows)]
-    agents = [name for name in shown if kinds[name] != BASELINE]
+    further = {m["name"] for m in document["methods"] if m["training_of"] not in ("", m["name"])}
+    agents = [name for name in shown if kinds[name] != BASELINE and name not in further]
     if agents:
         same = [
             method["name"]
@@ -113,7 +114,7 @@ def _tables(
             for name in agents
         ]
         found.append(TextTable(f"{title}: better than other columns, %", ("agent", *same), over))
-        said = [line for line in lines if line["paper"] is not None]
+        said = [line for line in lines if line["paper"] is not None and line["method"] not in further]
         spread = [line for line in lines if line["metric"] == "improvement_of_trainings"]
         rest = [
             *(
