@@ -28,7 +28,7 @@ from opgym.datasets.zoo.statistics import statistics
 from opgym.envs import ENTRY_POINTS, VECTOR_ENTRY_POINTS
 from opgym.problems import PlacementProblem, SchedulingProblem
 from opgym.runs.reproduce.learner_results import with_tables
-from opgym.runs.reproduce.regal_results import with_results
+from opgym.runs.reproduce.regal_page import with_results
 from opgym.runs.tracking import JsonlTracker, LogLine
 from opgym.runs.tracking.console import ConsoleTracker
 from opgym.runs.tracking.tensorboard import TensorBoardTracker
@@ -380,7 +380,7 @@ def learners_page() -> tuple[str, str]:
 
 def regal_page() -> tuple[str, str]:
     """File name and text of the page of REGAL: its results made anew from stored values, the rest as it is."""
-    name = "regal.md"
+    name = "regal_results.md"
     return name, with_results((FOLDER / name).read_text(encoding="utf-8"), FOLDER / "results")
 
 

@@ -60,7 +60,7 @@ def test_lines_tables_and_files(rows: Callable[..., Any], opgym: Run, tmp_path: 
     [row] = [line for line in result.stdout.splitlines() if line.split()[:1] == ["key-search-5k"]][:1]
     assert row.split()[1] == f"{100 * gain:.1f}"
     assert [line for line in result.stderr.splitlines() if "not as in the paper" in line] == [
-        f"{len(DEVIATIONS)} things are not as in the paper, graphs and costs among them: docs/regal.md"
+        f"{len(DEVIATIONS)} things are not as in the paper, graphs and costs among them: docs/regal_results.md"
     ]
     assert "no headroom: best known values are stored for the test only" in result.stderr
     assert row.split()[2] == "-"

@@ -1,4 +1,4 @@
-"""Results of REGAL in files and on the page."""
+"""Results of REGAL in files and as tables."""
 
 import json
 import math
@@ -10,12 +10,9 @@ import pytest
 from opgym.errors import InvalidDatasetError
 from opgym.runs.reproduce.regal import Settings
 from opgym.runs.reproduce.regal_file import store, stored
-from opgym.runs.reproduce.regal_results import file_name, sample_name, tables, with_results
-from opgym.runs.reproduce.regal_table import DEVIATIONS
+from opgym.runs.reproduce.regal_results import file_name, sample_name, tables
 
 from .test_regal_table import ROWS, _document
-
-PAGE = "before\n<!-- results: memory-1 -->\nstale\n<!-- end of results -->\nafter\n"
 
 
 def test_results_come_back(tmp_path: Path) -> None:
@@ -136,58 +133,6 @@ def test_a_column_that_is_dear_may_have_fewer_seeds_and_lack_on_some_graphs(tmp_
     document["graphs"][0]["columns"]["tuned"]["values"] = [None, 100]
     store(document, path)
     assert stored(path) == document
-
-
-def test_the_page_is_made_anew_from_the_files(tmp_path: Path) -> None:
-    assert "Not measured yet: `opgym reproduce regal --task memory-1`." in with_results(PAGE, tmp_path)
-    store(_document(*ROWS), tmp_path / "regal-memory-1.jsonl")
-    page = with_results(PAGE, tmp_path)
-    assert page.startswith(
-        "before\n<!-- results: memory-1 -->\n\n**memory-1, synthetic graphs of the test part; brkga-5k"
-    )
-    assert page.endswith("<!-- end of results -->\nafter\n")
-    assert "stale" not in page
-    assert with_results(page, tmp_path) == page
-    lines = page.splitlines()
-    assert "| column | better, % | headroom, % | won / tied / lost | fits | s | evaluations |" in lines
-    assert "| tuned | 1.5 | 6 | 1 / 2 / 1 | 4 of 4 | 1.00 | 20 |" in lines
-    assert "| regal | improvement" not in page
-    assert "| regal | better, % | 18.75 | 3.56 |" in lines
-    assert "| regal | of headroom, % | 71.43 | 54 |" in lines
-
-
-def test_a_file_of_its_own_name_has_a_place_of_its_own(tmp_path: Path) -> None:
-    store(_document(*ROWS), tmp_path / file_name("memory-1", "ablations"))
-    page = PAGE.replace("memory-1", "memory-1-ablations")
-    assert "| tuned | 1.5 |" in with_results(page, tmp_path)
-    assert "Not measured yet" in with_results(PAGE, tmp_path)
-    store(_document(*ROWS) | {"task": "memory-2"}, tmp_path / file_name("memory-1", "ablations"))
-    with pytest.raises(InvalidDatasetError, match="holds memory-2, test; expected memory-1-ablations"):
-        with_results(page, tmp_path)
-
-
-def test_the_page_lists_deviations(tmp_path: Path) -> None:
-    page = with_results(PAGE.replace("memory-1", "deviations"), tmp_path)
-    assert page.count("\n- ") == len(DEVIATIONS)
-    assert with_results(page, tmp_path) == page
-
-
-def test_the_page_says_why_headroom_is_missing(tmp_path: Path) -> None:
-    store(_document(*ROWS), tmp_path / "regal-memory-1.jsonl")
-    assert "No headroom" not in with_results(PAGE, tmp_path)
-    graphs = [graph | {"best_known": None} for graph in ROWS]
-    store(
-        _document(*graphs, task="time-links") | {"reference_version": None},
-        tmp_path / "regal-time-links.jsonl",
-    )
-    page = with_results(PAGE.replace("memory-1", "time-links"), tmp_path)
-    assert "\n\nNo headroom: best known values are stored for transfers that take no time only.\n" in page
-
-
-def test_a_page_takes_nothing_but_the_test_of_its_task(tmp_path: Path) -> None:
-    store(_document(*ROWS) | {"part": "validation"}, tmp_path / "regal-memory-1.jsonl")
-    with pytest.raises(InvalidDatasetError, match="holds memory-1, validation; expected memory-1, test"):
-        with_results(PAGE, tmp_path)
 
 
 def test_tables_have_as_many_cells_as_headings() -> None:

@@ -170,7 +170,9 @@ def _show(documents: Sequence[Mapping[str, Any]], whole: bool) -> None:
     for reason in dict.fromkeys(filter(None, map(without_headroom, documents))):
         note(f"no headroom: {reason}")
     if not whole:
-        note(f"{len(DEVIATIONS)} things are not as in the paper, graphs and costs among them: docs/regal.md")
+        note(
+            f"{len(DEVIATIONS)} things are not as in the paper, graphs and costs among them: docs/regal_results.md"
+        )
         return
     for text in DEVIATIONS:
         note(f"not as in the paper: {text}")

@@ -1,28 +1,18 @@
-"""Stored values of ``opgym reproduce regal`` as the tables of docs/regal.md, and what their files are called.
-
-``python docs/generate.py`` makes the tables anew from docs/results/regal-TASK.jsonl, and a test holds them against the
-rows. ``opgym reproduce regal --out DIR`` leaves these files in DIR; copying them publishes them.
-"""
+"""Values of ``opgym reproduce regal`` as tables, and what their files are called."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...datasets.suites import POPULATIONS
-from ...errors import InvalidDatasetError
 from .regal import Settings
-from .regal_file import stored
 from .regal_methods import BASELINE, EVALUATIONS, SEEDS
-from .regal_table import DEVIATIONS, lines_of
+from .regal_table import lines_of
 from .regal_tasks import PARTS, TASKS
 
-_DEVIATIONS = "deviations"
 #: What files are called that are no whole test, where nobody gives them a name.
 _QUICK, _SAMPLE = "quick", "sample"
-_BLOCK = re.compile(r"(<!-- results: (?P<name>[\w-]+) -->\n).*?(<!-- end of results -->)", re.DOTALL)
 
 
 def file_name(task: str, sample: str = "") -> str:
@@ -68,9 +58,14 @@ class TextTable(NamedTuple):
     rows: Sequence[Sequence[str]]
 
 
-def tables(document: Mapping[str, Any]) -> list[TextTable]:
-    """Everything that a reader is shown of a task: for each population its columns, then agents beside them."""
-    lines, found = lines_of(document), []
+def tables(document: Mapping[str, Any], lines: Sequence[Mapping[str, Any]] | None = None) -> list[TextTable]:
+    """Everything that a reader is shown of a task: for each population its columns, then agents beside them.
+
+    Args:
+        document: What ``regal.run`` returns of the task.
+        lines: What :func:`~opgym.runs.reproduce.regal_table.lines_of` makes of it, if that is at hand.
+    """
+    lines, found = lines_of(document) if lines is None else lines, []
     for population in POPULATIONS:
         of_population = [line for line in lines if line["task"] == f"{document['task']}/{population}"]
         if of_population:
@@ -169,52 +164,3 @@ def _figure(line: Mapping[str, Any], value: float | None = None) -> str:
     if value is not None:
         return f"{100 * value:.2f}".rstrip("0").rstrip(".")
     return _percent(line, 2)
-
-
-# --- The page -----------------------------------------------------------------------------------------------
-
-
-def with_results(page: str, folder: Path) -> str:
-    """A page with its results made anew.
-
-    Args:
-        page: Text with ``<!-- results: NAME -->`` and ``<!-- end of results -->`` around the tables of each file
-            ``regal-NAME.jsonl``, a task and what it is called beside; or, for ``deviations``, around what is not as in
-            the paper.
-        folder: Where the files are.
-
-    Raises:
-        InvalidDatasetError: A file is damaged, or holds something else than the test of its task.
-    """
-
-    def made(match: re.Match[str]) -> str:
-        if match["name"] == _DEVIATIONS:
-            return match[1] + "".join(f"- {text}\n" for text in DEVIATIONS) + match[3]
-        return match[1] + markdown(match["name"], folder) + match[3]
-
-    return _BLOCK.sub(made, page)
-
-
-def markdown(name: str, folder: Path) -> str:
-    """The tables of a file, by its task and what else its name says."""
-    path = folder / file_name(name)
-    if not path.exists():
-        task = max((task for task in TASKS if f"{name}-".startswith(f"{task}-")), key=len, default=name)
-        more = name.removeprefix(task).removeprefix("-")
-        return f"Not measured yet: `opgym reproduce regal --task {task}{' --name ' * bool(more)}{more}`.\n"
-    document = stored(path)
-    if not (f"{name}-".startswith(f"{document['task']}-") and document["part"] == "test"):
-        raise InvalidDatasetError(
-            f"{path}: holds {document['task']}, {document['part']}; expected {name}, test"
-        )
-    text = []
-    for title, headings, rows in tables(document):
-        lines = [
-            f"| {' | '.join(headings)} |",
-            "|---|" + "--:|" * (len(headings) - 1),
-            *(f"| {' | '.join(row)} |" for row in rows),
-        ]
-        text.append(f"**{title}**\n\n" + "\n".join(lines) + "\n")
-    if (reason := without_headroom(document)) is not None:
-        text.append(f"No headroom: {reason}.\n")
-    return "\n" + "\n".join(text) + "\n"
