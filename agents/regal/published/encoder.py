@@ -18,6 +18,8 @@ from .graph_features import GraphFeatures
 
 #: Of fields: standard deviations of sizes are a few tenths of their mean.
 _GAIN = 4.0
+#: Messages that fit into a near cache: those of a dense graph, all at once, would not.
+_EDGES_AT_A_TIME = 4096
 
 
 @dataclass(frozen=True)
@@ -86,17 +88,17 @@ class MessageRound(nn.Module):
 
     def forward(self, nodes: Tensor, writer: Tensor, reader: Tensor, edge_features: Tensor) -> Tensor:
         """New nodes from nodes, ``[nodes, width]``."""
-        forwards = self.forwards(nodes).index_select(0, writer)
-        backwards = self.backwards(nodes).index_select(0, reader)
-        if self.edge is not None:
-            of_forwards, of_backwards = self.edge(edge_features).chunk(2, dim=1)
-            forwards, backwards = forwards + of_forwards, backwards + of_backwards
-        none = torch.zeros_like(nodes)
-        heard = [
-            nodes,
-            none.index_add(0, reader, functional.relu(forwards)),
-            none.index_add(0, writer, functional.relu(backwards)),
-        ]
+        forwards, backwards = self.forwards(nodes), self.backwards(nodes)
+        from_writers, from_readers = torch.zeros_like(nodes), torch.zeros_like(nodes)
+        for some in zip(*(part.split(_EDGES_AT_A_TIME) for part in (writer, reader, edge_features)), strict=True):
+            of_writer, of_reader, fields = some
+            forth, back = forwards.index_select(0, of_writer), backwards.index_select(0, of_reader)
+            if self.edge is not None:
+                of_forth, of_back = self.edge(fields).chunk(2, dim=1)
+                forth, back = forth + of_forth, back + of_back
+            from_writers = from_writers.index_add(0, of_reader, functional.relu(forth))
+            from_readers = from_readers.index_add(0, of_writer, functional.relu(back))
+        heard = [nodes, from_writers, from_readers]
         changed: Tensor = self.norm(nodes + self.update(torch.cat(heard, dim=1)))
         return changed
 
