@@ -90,7 +90,9 @@ class MessageRound(nn.Module):
         """New nodes from nodes, ``[nodes, width]``."""
         forwards, backwards = self.forwards(nodes), self.backwards(nodes)
         from_writers, from_readers = torch.zeros_like(nodes), torch.zeros_like(nodes)
-        for some in zip(*(part.split(_EDGES_AT_A_TIME) for part in (writer, reader, edge_features)), strict=True):
+        for some in zip(
+            *(part.split(_EDGES_AT_A_TIME) for part in (writer, reader, edge_features)), strict=True
+        ):
             of_writer, of_reader, fields = some
             forth, back = forwards.index_select(0, of_writer), backwards.index_select(0, of_reader)
             if self.edge is not None:
