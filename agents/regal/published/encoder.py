@@ -90,16 +90,14 @@ class MessageRound(nn.Module):
         """New nodes from nodes, ``[nodes, width]``."""
         forwards, backwards = self.forwards(nodes), self.backwards(nodes)
         from_writers, from_readers = torch.zeros_like(nodes), torch.zeros_like(nodes)
-        for some in zip(
-            *(part.split(_EDGES_AT_A_TIME) for part in (writer, reader, edge_features)), strict=True
-        ):
-            of_writer, of_reader, fields = some
+        parts = (torch.split(part, _EDGES_AT_A_TIME) for part in (writer, reader, edge_features))
+        for of_writer, of_reader, fields in zip(*parts, strict=True):
             forth, back = forwards.index_select(0, of_writer), backwards.index_select(0, of_reader)
             if self.edge is not None:
                 of_forth, of_back = self.edge(fields).chunk(2, dim=1)
                 forth, back = forth + of_forth, back + of_back
-            from_writers = from_writers.index_add(0, of_reader, functional.relu(forth))
-            from_readers = from_readers.index_add(0, of_writer, functional.relu(back))
+            from_writers.index_add_(0, of_reader, functional.relu(forth))
+            from_readers.index_add_(0, of_writer, functional.relu(back))
         heard = [nodes, from_writers, from_readers]
         changed: Tensor = self.norm(nodes + self.update(torch.cat(heard, dim=1)))
         return changed
