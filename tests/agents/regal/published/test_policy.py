@@ -11,6 +11,7 @@ pytest.importorskip("torch")
 import torch
 
 from opgym.agents.networks.weights import weights_of
+from opgym.agents.regal.published import encoder
 from opgym.agents.regal.published.beta_heads import BetaHeads
 from opgym.agents.regal.published.graph_features import GraphFeatures
 from opgym.agents.regal.published.instance import BINS, Instance
@@ -38,6 +39,17 @@ def loud(policy):
         for weight in policy.parameters():
             weight.copy_(torch.randn_like(weight))
     return policy
+
+
+def test_messages_are_the_same_however_many_edges_are_taken_at_a_time(monkeypatch):
+    torch.manual_seed(0)
+    messages = encoder.MessageRound(8, 1)
+    nodes, edge_features = torch.randn(20, 8), torch.randn(50, 1)
+    writer, reader = torch.randint(20, (2, 50))
+    with torch.no_grad():
+        together = messages(nodes, writer, reader, edge_features)
+        monkeypatch.setattr(encoder, "_EDGES_AT_A_TIME", 7)
+        torch.testing.assert_close(messages(nodes, writer, reader, edge_features), together)
 
 
 @pytest.mark.parametrize("network", NETWORKS)
