@@ -14,14 +14,20 @@ def lists_all_options(learner: _T) -> _T:
     """Class decorator: adds to the docstring what the bases say of all learners, and their options behind its own."""
     if learner.__doc__ is None:  # python -OO
         return learner
-    texts = [
-        inspect.cleandoc(c.__doc__)
-        for c in learner.__mro__
-        if c.__module__.startswith(learner.__module__.rpartition(".")[0]) and c.__doc__
-    ]
+    family, all_families = learner.__module__.rpartition(".")[0], __name__.rpartition(".")[0]
+    texts = _texts(learner, family)
     about = [text.partition(_HEADING)[0] for text in texts]
-    options = [text.partition(_HEADING)[2] for text in texts]
+    options = [text.partition(_HEADING)[2] for text in (*texts, *_texts(learner, all_families))]
     # The last base, which is that of all learners, goes on to say how they solve.
     common = about[-1].partition("\n\n")[2]
     learner.__doc__ = f"{about[0]}\n\n{common}{_HEADING}" + "\n".join(filter(None, options))
     return learner
+
+
+def _texts(learner: type, package: str) -> list[str]:
+    """Docstrings of a class and of those of its bases that are in a package."""
+    return [
+        inspect.cleandoc(c.__doc__)
+        for c in learner.__mro__
+        if c.__module__.startswith(f"{package}.") and c.__doc__
+    ]

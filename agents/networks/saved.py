@@ -10,6 +10,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
+import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import OpgymError
@@ -133,6 +134,29 @@ def load(cls: type[LearnerT], folder: Path) -> LearnerT:
         row.refuse("has no training")
     weights = _weights(folder / WEIGHTS_FILE, row.text("weights_sha256"))
     return learner.with_learned(own.learned(cls, row, weights, trainings, folder / WEIGHTS_FILE))
+
+
+def require_weights_of(learner: type[Any], learned: LearnedT, where: Path) -> None:
+    """Refuses weights that do not fit the network, or are no finite numbers of its precision.
+
+    Args:
+        learner: Class of the learner; ``policy_of`` makes its policy.
+        learned: What was read.
+        where: File of the weights, for messages.
+
+    Raises:
+        OpgymError: Of such weights.
+    """
+    for name, array in learned.weights.items():
+        if array.dtype != np.float32 or not np.isfinite(array).all():
+            raise OpgymError(f"{where}: {name} holds {array.dtype} numbers that are not all finite float32")
+    try:
+        learner.policy_of(learned)
+    except RuntimeError as error:
+        reason = str(error).replace("\n", " ")
+        raise OpgymError(
+            f"{where}: holds weights of another network than {AGENT_FILE} says ({reason:.200})"
+        ) from None
 
 
 def _version(row: Row) -> str:

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,29 +14,27 @@ from numpy.typing import NDArray
 
 from ...problems import AnyProblem, Evaluator
 from ..learner import Monitor
-from ..networks.learner import NetworkLearner
+from ..networks.shelf import Shelf, ShelvedLearner
 from ..search.keys import Brkga
 from ..search.options import at_least, of_type, positive
 from ..solver import Remark
-from . import shipped
 from .learned import Learned, TrainingRecord
 from .saved import ProposalFormat
 from .task import Task, skip_reason
 
+#: Weights that come with the package.
+SHELF = Shelf(Path(__file__).with_name("weights"))
 #: Most proposals at a time, and most updates between two looks at the validation problems.
 _MOST = 2**20
 
 
 @dataclass(frozen=True)
-class ProposalLearner(NetworkLearner[Learned]):
+class ProposalLearner(ShelvedLearner[Learned]):
     """A learner of proposals for BRKGA, one policy for peak memory and step time on one and on two devices.
 
     Trained, it looks at the graph once, which costs no evaluation, and runs BRKGA with what it proposes.
 
     Attributes:
-        weights: ``"shipped"``: those that come with the package for this learner, if it was not trained itself;
-            the name of other shipped ones, such as another training seed; the folder of a saved agent; ``"none"``:
-            untrained.
         evaluations: Evaluations where the budget states no limit.
         evaluations_per_run: In training, of each run of BRKGA.
         width: Numbers per op in the network.
@@ -54,7 +53,6 @@ class ProposalLearner(NetworkLearner[Learned]):
         threads: Runs at a time; when solving as of ``brkga``. No result depends on it.
     """
 
-    weights: str = shipped.SHIPPED
     evaluations: int = 5_000
     evaluations_per_run: int = 5_000
     width: int = 64
@@ -76,13 +74,11 @@ class ProposalLearner(NetworkLearner[Learned]):
     objectives = Brkga.objectives
     packages = ("torch", "safetensors")
     saved_format = ProposalFormat()
-    unsaved_options: ClassVar[Mapping[str, Any]] = {"weights": shipped.NONE}
+    shelf = SHELF
     selects: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        of_type(str, "'shipped', 'none', a name or a folder", weights=self.weights)
-        if self.weights != shipped.NONE:
-            shipped.folder_of(self.weights, self.name)  # refuses an unknown name
+        super().__post_init__()
         at_least(1, evaluations=self.evaluations, evaluations_per_run=self.evaluations_per_run)
         at_least(1, most=_MOST, graphs=self.graphs, samples=self.samples, validate_every=self.validate_every)
         positive(learning_rate=self.learning_rate)
@@ -109,13 +105,6 @@ class ProposalLearner(NetworkLearner[Learned]):
         if known is None:
             return self.solve_untrained(problem, evaluator, rng)
         return self.solve_trained(known, problem, evaluator, rng)
-
-    def _known(self) -> Learned | None:
-        """What it has learned, or what comes with the package."""
-        if self.learned is not None or self.weights == shipped.NONE:
-            return self.learned
-        folder = shipped.folder_of(self.weights, self.name)
-        return None if folder is None else shipped.learned_of(type(self), folder)
 
     def _unfit(self, problem: AnyProblem) -> str | None:
         return super().skip_reason(problem) or skip_reason(problem)

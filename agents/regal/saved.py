@@ -7,14 +7,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import OpgymError
 from ...graphs.closed_json import Row
 from ..networks.options import made
-from ..networks.saved import SavedFormat
-from ..saved import AGENT_FILE
+from ..networks.saved import SavedFormat, require_weights_of
 from .learned import Learned, TrainingRecord
 from .task import MOST_DEVICES, OBJECTIVES, Task
 
@@ -72,7 +70,7 @@ class ProposalFormat(SavedFormat[Learned]):
         if not isinstance(initial, bool):
             row.refuse(f"has initial = {initial!r:.60}; expected true or false")
         learned = Learned(weights, trainings, network, initial, tasks)
-        _require_weights_of(learner, learned, where)
+        require_weights_of(learner, learned, where)
         return learned
 
 
@@ -81,17 +79,3 @@ def _task(value: Any, where: str) -> Task:
     if row.text("objective") not in OBJECTIVES:
         row.refuse(f"has objective {row.text('objective')!r:.60}; expected {', '.join(OBJECTIVES)}")
     return Task(row.text("objective"), row.integer("devices", 1, MOST_DEVICES))
-
-
-def _require_weights_of(learner: type[Any], learned: Learned, where: Path) -> None:
-    """Refuses weights that do not fit the network, or are no finite numbers of its precision."""
-    for name, array in learned.weights.items():
-        if array.dtype != np.float32 or not np.isfinite(array).all():
-            raise OpgymError(f"{where}: {name} holds {array.dtype} numbers that are not all finite float32")
-    try:
-        learner.policy_of(learned)
-    except RuntimeError as error:
-        reason = str(error).replace("\n", " ")
-        raise OpgymError(
-            f"{where}: holds weights of another network than {AGENT_FILE} says ({reason:.200})"
-        ) from None

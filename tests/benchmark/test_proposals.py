@@ -10,7 +10,8 @@ pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
 from opgym.agents import make
-from opgym.agents.regal import shipped
+from opgym.agents.networks.shelf import learned_in
+from opgym.agents.regal.base import SHELF
 from opgym.benchmark import proposals
 from opgym.benchmark.proposals import Row
 from opgym.cli.app import app
@@ -29,10 +30,10 @@ def small(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
         monkeypatch.setattr(proposals, name, value)
     for name, options in {"regal": {"rounds": 1}, "regal-plus": {"layers": 1, "moves": 20}}.items():
         make(name, **QUICK, **options).fit(tasks(), steps=1).save(tmp_path / name)  # type: ignore[attr-defined]
-    monkeypatch.setattr(shipped, "FOLDER", tmp_path)
-    shipped.learned_of.cache_clear()
+    monkeypatch.setattr(SHELF, "folder", tmp_path)
+    learned_in.cache_clear()
     yield
-    shipped.learned_of.cache_clear()
+    learned_in.cache_clear()
 
 
 def test_the_command_prints_every_agent_and_task(small: None) -> None:
@@ -59,5 +60,5 @@ def test_the_table_shows_a_bar_that_is_missed(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_agents_without_weights_are_left_out(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
-    monkeypatch.setattr(shipped, "FOLDER", tmp_path)
+    monkeypatch.setattr(SHELF, "folder", tmp_path)
     assert proposals.run() == []

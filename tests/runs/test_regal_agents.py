@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from opgym.agents import make, registry
-from opgym.agents.regal import shipped
+from opgym.agents.regal.base import SHELF
 from opgym.errors import InvalidProblemError, OpgymError, UnknownIdError
 from opgym.problems import Budget
 from opgym.runs.references.regal_suites import row_of
@@ -171,7 +171,7 @@ def test_settings_that_name_a_folder_change_with_what_is_in_it(tiny: Path, tmp_p
 def test_shipped_weights_have_names_and_are_part_of_the_column(
     tiny: Path, tmp_path: Path, monkeypatch
 ) -> None:
-    monkeypatch.setattr(shipped, "FOLDER", tmp_path)
+    monkeypatch.setattr(SHELF, "folder", tmp_path)
     with pytest.raises(InvalidProblemError, match="'regal' has learned nothing"):
         learned_methods(["regal"])
     for name in ("regal", "regal-seed7"):

@@ -9,7 +9,8 @@ pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
 from opgym import agents
-from opgym.agents.regal import shipped
+from opgym.agents.networks.shelf import learned_in
+from opgym.agents.regal.base import SHELF
 from opgym.errors import InvalidRunError, OpgymError
 from opgym.runs.tracking.jsonl import LogLine, read_log
 from opgym.runs.train.shipping import ship
@@ -51,8 +52,8 @@ def test_the_median_training_gets_the_name(training, tmp_path, monkeypatch):
     runs = [training(0, 0.05), training(4, 0.01), training(7, 0.03)]
     found = ship("regal-plus", runs, weights)
     assert [path.name for path in found] == ["regal-plus-seed0", "regal-plus-seed4", "regal-plus"]
-    monkeypatch.setattr(shipped, "FOLDER", weights)
-    shipped.learned_of.cache_clear()
+    monkeypatch.setattr(SHELF, "folder", weights)
+    learned_in.cache_clear()
     default = agents.make("regal-plus")
     assert default.trained
     assert agents.load(weights / "regal-plus").learned.trainings[0].seed == 7
@@ -60,7 +61,7 @@ def test_the_median_training_gets_the_name(training, tmp_path, monkeypatch):
     assert [line.steps for line in read_log(weights / "regal-plus" / "metrics.jsonl")] == [1, 101, 150, 201]
     with pytest.raises(InvalidRunError, match="exists"):
         ship("regal-plus", runs, weights)
-    shipped.learned_of.cache_clear()
+    learned_in.cache_clear()
 
 
 def test_of_two_the_worse_gets_the_name(training, tmp_path):
@@ -91,8 +92,8 @@ def test_what_is_no_training_is_refused(training, learner, tmp_path):
 
 
 def test_what_is_shipped_says_how_it_was_trained():
-    for name in shipped.weight_names(ablations=True):
-        folder = shipped.FOLDER / name
+    for name in SHELF.names(ablations=True):
+        folder = SHELF.folder / name
         document = json.loads((folder / "agent.json").read_text())
         agents.load(folder)
         config = (folder / "config.yaml").read_text()

@@ -18,7 +18,7 @@ import torch
 from ....problems import AnyProblem
 from ... import metrics
 from ...search.keys import Proposal
-from ..training import Training
+from ..training import ProposalTraining
 from ..trials import End, Trials
 from .improvement import Found, Improver
 from .instance import Instance
@@ -92,7 +92,7 @@ def new_policy(shape: Shape, seed: int) -> Policy:
     return Policy(shape)
 
 
-class ExpertIteration(Training[Instance]):
+class ExpertIteration(ProposalTraining[Instance]):
     """One training.
 
     Args:
@@ -226,8 +226,8 @@ class ExpertIteration(Training[Instance]):
 
     # --- validation
 
-    def _validate(self) -> dict[str, float]:
-        line = super()._validate()
+    def _validated(self) -> tuple[float, dict[str, float]]:
+        gain, line = super()._validated()
         with torch.inference_mode():
             expected = [self._policy.expects(instance) for instance in self._validation]
         improved = self._recipe.improver.improved
@@ -242,7 +242,7 @@ class ExpertIteration(Training[Instance]):
                 ]
             )
         )
-        return line
+        return gain, line
 
     # --- checkpoints
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from ....problems import AnyProblem
 from ... import metrics
 from ...search.keys import Proposal
-from ..training import Training
+from ..training import ProposalTraining
 from ..trials import Trial, Trials
 from .beta_heads import decisions_of
 from .instance import Instance, proposal_of
@@ -64,7 +64,7 @@ def new_policy(network: Shape, seed: int) -> Policy:
     return Policy(network)
 
 
-class Reinforce(Training[Instance]):
+class Reinforce(ProposalTraining[Instance]):
     """Training by REINFORCE.
 
     Args:

@@ -97,7 +97,7 @@ def regal(
 
     --json prints a list of {task, method, metric, value, low, high, n, paper}; gains are shares, not per cent.
     """
-    from ..agents.regal.shipped import weight_names
+    from ..agents.regal.base import SHELF
     from ..graphs.atomic import write_text
     from ..runs.reproduce.regal import Settings, run
     from ..runs.reproduce.regal_file import store
@@ -113,7 +113,7 @@ def regal(
         part,
         graphs,
         seeds,
-        tuple(weight_names()) if agents is None else _names(agents, "--agents"),
+        tuple(SHELF.names()) if agents is None else _names(agents, "--agents"),
         None if columns is None else _names(columns, "--columns"),
         quick,
         evaluations,

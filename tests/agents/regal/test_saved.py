@@ -13,7 +13,8 @@ pytest.importorskip("safetensors")
 from safetensors.numpy import load_file, save_file
 
 from opgym import agents
-from opgym.agents.regal import shipped
+from opgym.agents.networks.shelf import learned_in
+from opgym.agents.regal.base import SHELF
 from opgym.errors import OpgymError, UnknownIdError
 from opgym.problems import Budget
 
@@ -213,15 +214,15 @@ def package(folder, tmp_path, monkeypatch):
     """A package that ships the trained agent as ``regal`` and, under another name, once more."""
     for name in ("regal", "regal-seed1", "ablations/regal-small"):
         shutil.copytree(folder, tmp_path / "weights" / name)
-    monkeypatch.setattr(shipped, "FOLDER", tmp_path / "weights")
-    shipped.learned_of.cache_clear()
+    monkeypatch.setattr(SHELF, "folder", tmp_path / "weights")
+    learned_in.cache_clear()
     yield
-    shipped.learned_of.cache_clear()
+    learned_in.cache_clear()
 
 
 def test_weights_of_the_package_are_used_by_name(package, trained, folder):
-    assert shipped.weight_names() == ["regal", "regal-seed1"]
-    assert shipped.weight_names(ablations=True) == ["ablations/regal-small", "regal", "regal-seed1"]
+    assert SHELF.names() == ["regal", "regal-seed1"]
+    assert SHELF.names(ablations=True) == ["ablations/regal-small", "regal", "regal-seed1"]
     results = []
     for weights in ("shipped", "regal-seed1", "ablations/regal-small", str(folder)):
         learner = agents.make("regal", **{**QUICK, "weights": weights}, bias=0.6)

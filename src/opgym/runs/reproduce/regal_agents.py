@@ -12,8 +12,8 @@ from typing import Any
 
 from ...agents import Learner, Solver, is_learner, names
 from ...agents.networks.saved import WEIGHTS_FILE
-from ...agents.regal.base import ProposalLearner
-from ...agents.regal.shipped import NONE, folder_of, weight_names
+from ...agents.networks.shelf import NONE
+from ...agents.regal.base import SHELF, ProposalLearner
 from ...agents.registry import solver_class
 from ...agents.saved import AGENT_FILE, load, saved_in
 from ...conf import agent, agent_names
@@ -92,22 +92,22 @@ def _contestant(name: str, given: str) -> Contestant:
         return replace(Contestant.of(given), name=name)
     if given in agent_names() or given.endswith(".yaml"):
         return Contestant.of_solver(name, agent(given))
-    if given in weight_names(
+    if given in SHELF.names(
         ablations=True
     ):  # as whoever names them uses them, whatever their training had as options
-        solver = load(os.fspath(folder_of(given, "") or "")).name
+        solver = load(os.fspath(SHELF.folder_of(given, "") or "")).name
         return Contestant.of({"solver": solver, "options": {"weights": given}, "name": name})
     if os.sep in given or Path(given).exists():
         raise InvalidProblemError(f"agent {given!r}: no folder with {AGENT_FILE}, and none of a training")
     learners = [solver for solver in names() if is_learner(solver_class(solver))]
-    raise unknown_id("agent", given, [*learners, *weight_names(ablations=True)])
+    raise unknown_id("agent", given, [*learners, *SHELF.names(ablations=True)])
 
 
 def _named_weights(solver: Solver[Any, Any]) -> str:
     """Digest of the weights that an option of a learner names, and does not hold; empty for others."""
     if not isinstance(solver, ProposalLearner) or solver.learned is not None or solver.weights == NONE:
         return ""
-    return _digest_of(folder_of(solver.weights, solver.name))
+    return _digest_of(SHELF.folder_of(solver.weights, solver.name))
 
 
 def _saved_in(contestant: Contestant) -> Path | None:

@@ -14,8 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ...agents.networks.saved import WEIGHTS_FILE
-from ...agents.regal.base import ProposalLearner
-from ...agents.regal.shipped import FOLDER
+from ...agents.networks.shelf import ShelvedLearner
 from ...agents.saved import AGENT_FILE, AGENT_FOLDER, load
 from ...errors import InvalidRunError
 from ...graphs.atomic import atomic_write, write_text
@@ -28,13 +27,13 @@ _EVERY = 100
 _NAME = re.compile(r"(ablations/)?[a-z0-9]+(-[a-z0-9]+)*", re.ASCII)
 
 
-def ship(name: str, runs: Sequence[Path], folder: Path = FOLDER) -> list[Path]:
+def ship(name: str, runs: Sequence[Path], folder: Path | None = None) -> list[Path]:
     """Copies the agents of finished trainings, with their settings and the curve of their metrics.
 
     Args:
         name: Of the weights.
         runs: Folders of trainings of the same agent, each with another seed.
-        folder: Where weights are.
+        folder: Where weights are; that of the family of the agent where absent.
 
     Returns:
         The folder of each training's weights.
@@ -51,17 +50,17 @@ def ship(name: str, runs: Sequence[Path], folder: Path = FOLDER) -> list[Path]:
         if progress_of(run) is not Progress.FINISHED:
             raise InvalidRunError(f"{run}: no finished training")
         learner = load(run)
-        training = (
-            learner.learned.trainings[-1]
-            if isinstance(learner, ProposalLearner) and learner.learned
-            else None
-        )
-        if training is None or training.validation_gain is None:
-            raise InvalidRunError(f"{run}: no training of a learner of proposals with validation graphs")
+        if not isinstance(learner, ShelvedLearner) or learner.learned is None:
+            raise InvalidRunError(f"{run}: {learner.name} is no learner that comes trained")
+        training = learner.learned.trainings[-1]
+        if training.validation_gain is None:
+            raise InvalidRunError(f"{run}: no training with validation graphs")
+        folder = folder or learner.shelf.folder
         gains.append((training.validation_gain, training.seed))
     if not runs or len({seed for _, seed in gains}) < len(runs) or len({load(run).name for run in runs}) > 1:
         raise InvalidRunError("expected trainings of one agent, each with another seed")
     median = sorted(gains)[(len(gains) - 1) // 2]
+    assert folder is not None  # there is a training
     targets = [folder / (name if gain == median else f"{name}-seed{gain[1]}") for gain in gains]
     for target in targets:
         if target.exists():
