@@ -16,7 +16,14 @@ from .solver import Solver
 #: be trained, and learn on the problem they are given if they are not.
 HEURISTICS, EXACT, LEARNED = "heuristics", "exact", "learned"
 #: Modules that register our own solvers when they are imported, and the family of each.
-_FAMILIES = {"heuristics": HEURISTICS, "exact": EXACT, "search": "search", "sb3": LEARNED, "regal": LEARNED}
+_FAMILIES = {
+    "heuristics": HEURISTICS,
+    "exact": EXACT,
+    "search": "search",
+    "sb3": LEARNED,
+    "regal": LEARNED,
+    "gdp": LEARNED,
+}
 ENTRY_POINT_GROUP = "opgym.solvers"
 
 AnySolver = Solver[Any, Any]

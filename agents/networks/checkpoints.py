@@ -19,7 +19,11 @@ _NAME = "training"
 
 
 def identity_of(
-    checkpoints: str, learner: NetworkLearner[Any], network: Any, outside: Collection[str], **settings: Any
+    checkpoints: str,
+    learner: NetworkLearner[Any, Any],
+    network: Any,
+    outside: Collection[str],
+    **settings: Any,
 ) -> dict[str, Any]:
     """Everything that decides what a training does, as plain data.
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, Self
 
 from ...errors import InvalidProblemError
-from ...problems import AnyProblem
 from ..learner import Learner
 from ..search.options import at_least
+from ..solver import ProblemT
 from .learned import LearnedT
 from .packages import require_packages
 from .saved import SavedFormat, load, save
@@ -21,7 +21,7 @@ MOST_SEED = 2**31 - 1
 
 
 @dataclass(frozen=True)
-class NetworkLearner(Learner[AnyProblem, Any], Generic[LearnedT]):
+class NetworkLearner(Learner[ProblemT, Any], Generic[ProblemT, LearnedT]):
     """A learner whose policy is a neural network; importing it needs no torch, using it does."""
 
     learned: LearnedT | None = field(default=None, init=False, repr=False)
@@ -76,7 +76,7 @@ class NetworkLearner(Learner[AnyProblem, Any], Generic[LearnedT]):
         """What it solves with."""
         return self.learned
 
-    def _unfit(self, problem: AnyProblem) -> str | None:
+    def _unfit(self, problem: ProblemT) -> str | None:
         """Why not to learn from a problem, or ``None``."""
         return self.skip_reason(problem)
 
@@ -85,7 +85,7 @@ class NetworkLearner(Learner[AnyProblem, Any], Generic[LearnedT]):
         require_packages(cls.name, cls.packages)
 
     def _require_fitting(
-        self, problems: Sequence[AnyProblem], seed: int, validation: Sequence[AnyProblem] = ()
+        self, problems: Sequence[ProblemT], seed: int, validation: Sequence[ProblemT] = ()
     ) -> None:
         """Refuses what no training can be made of.
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
-def options_of(learner: NetworkLearner[Any]) -> dict[str, Any]:
+def options_of(learner: NetworkLearner[Any, Any]) -> dict[str, Any]:
     """Options of a learner by name, as JSON holds them, without those that are not saved."""
     return {
         f.name: _jsonable(getattr(learner, f.name))

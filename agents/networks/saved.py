@@ -23,7 +23,7 @@ from .options import made, options_of
 if TYPE_CHECKING:
     from .learner import NetworkLearner
 
-LearnerT = TypeVar("LearnerT", bound="NetworkLearner[Any]")
+LearnerT = TypeVar("LearnerT", bound="NetworkLearner[Any, Any]")
 
 WEIGHTS_FILE = "weights.safetensors"
 #: Keys of ``agent.json`` before and after those of a family.
@@ -77,7 +77,7 @@ class SavedFormat(ABC, Generic[LearnedT]):
         """
 
 
-def save(learner: NetworkLearner[Any], folder: Path) -> None:
+def save(learner: NetworkLearner[Any, Any], folder: Path) -> None:
     """Writes a trained learner into a new folder; ``agent.json`` comes last, so a folder that has it is complete.
 
     Raises:

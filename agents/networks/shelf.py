@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from ...errors import OpgymError, unknown_id
 from ..saved import AGENT_FILE
 from ..search.options import of_type
+from ..solver import ProblemT
 from .learned import LearnedT, LearnedWeights
 from .learner import NetworkLearner
 
@@ -72,7 +73,7 @@ class Shelf:
 
 
 @dataclass(frozen=True)
-class ShelvedLearner(NetworkLearner[LearnedT]):
+class ShelvedLearner(NetworkLearner[ProblemT, LearnedT]):
     """A learner that may come trained.
 
     Attributes:
@@ -101,7 +102,7 @@ class ShelvedLearner(NetworkLearner[LearnedT]):
 
 
 @lru_cache(maxsize=16)
-def learned_in(kind: type[ShelvedLearner[Any]], folder: Path) -> Any:
+def learned_in(kind: type[ShelvedLearner[Any, Any]], folder: Path) -> Any:
     """What a saved agent has learned; read once."""
     learned: LearnedWeights[Any] | None = kind.load(folder).learned
     if learned is None:

@@ -29,7 +29,7 @@ _MOST = 2**20
 
 
 @dataclass(frozen=True)
-class ProposalLearner(ShelvedLearner[Learned]):
+class ProposalLearner(ShelvedLearner[AnyProblem, Learned]):
     """A learner of proposals for BRKGA, one policy for peak memory and step time on one and on two devices.
 
     Trained, it looks at the graph once, which costs no evaluation, and runs BRKGA with what it proposes.

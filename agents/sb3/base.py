@@ -32,7 +32,7 @@ MOST_ENVS = 2**14
 
 
 @dataclass(frozen=True)
-class SB3Learner(NetworkLearner[Learned]):
+class SB3Learner(NetworkLearner[AnyProblem, Learned]):
     """A learner of Stable-Baselines3; options have the names that they have there.
 
     Untrained it learns on the problem that it is given: every episode is one evaluation (in the game ``refine`` every

@@ -60,6 +60,10 @@ class MissingExtraError(OpgymError, ImportError):
     """An optional package is not installed; the message names the extra that brings it."""
 
 
+#: Most ids that a message lists.
+_MOST_SHOWN = 20
+
+
 def unknown_id(what: str, given: str, known: list[str]) -> UnknownIdError:
     """Builds the error for an unknown id, with the nearest known ones.
 
@@ -72,5 +76,11 @@ def unknown_id(what: str, given: str, known: list[str]) -> UnknownIdError:
 
     lower = {name.lower(): name for name in known}
     near = [lower[name] for name in difflib.get_close_matches(given.lower(), list(lower), n=3, cutoff=0.5)]
-    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(sorted(known)[:20])}"
+    if near:
+        hint = f"did you mean {' or '.join(near)}?"
+    else:
+        shown = sorted(known)[:_MOST_SHOWN]
+        hint = f"known: {', '.join(shown)}" + (
+            f" and {len(known) - len(shown)} more" if len(known) > len(shown) else ""
+        )
     return UnknownIdError(f"unknown {what} {given!r}; {hint}")

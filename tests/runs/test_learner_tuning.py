@@ -59,8 +59,10 @@ def test_graphs_are_of_the_right_part_and_serve_once() -> None:
                 assert zoo.entry(instance.graph).split == part, instance
 
 
-@pytest.mark.parametrize("environment", PLANS)
-@pytest.mark.parametrize("agent", CHOICES)
+@pytest.mark.parametrize(
+    ("agent", "environment"),
+    [(agent, name) for name, plan in PLANS.items() for agent in plan.agents if agent in CHOICES],
+)
 def test_drawn_settings_are_legal_different_and_the_same_each_time(agent: str, environment: str) -> None:
     pytest.importorskip("stable_baselines3")
     settings = draw(agent, PLANS[environment], 20)

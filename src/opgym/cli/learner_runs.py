@@ -14,9 +14,15 @@ from .workers import WorkersOption, cores
 
 
 def learner_tuning(
-    environment: Annotated[str, typer.Argument(metavar="ENV", help="`placement` or `scheduling`.")],
+    environment: Annotated[
+        str,
+        typer.Argument(metavar="ENV", help="`placement`, `scheduling`, or `ops`: placers that play in none."),
+    ],
     agent: Annotated[
-        str, typer.Option(metavar="NAME", help="`maskable-ppo`, `ppo`, `a2c` or `dqn`.")
+        str,
+        typer.Option(
+            metavar="NAME", help="`maskable-ppo`, `ppo`, `a2c`, `dqn`; with `ops` `gdp`, `hdp`, `placeto`."
+        ),
     ] = "maskable-ppo",
     settings: Annotated[int, typer.Option(min=1, metavar="N", help="Settings to draw.")] = 8,
     out: Annotated[
@@ -31,15 +37,16 @@ def learner_tuning(
 ) -> None:
     """Tune a learner on training graphs, for one environment (about 15 minutes of CPU time).
 
-    Example:
+    Examples:
 
     ```sh
     opgym reproduce learner-tuning placement --agent maskable-ppo
+    opgym reproduce learner-tuning ops --agent gdp --settings 12
     ```
 
-    Draws settings, tries them on three training graphs, the best two on three others, and compares what wins with
-    the defaults of the learner on four validation graphs; in every run the learner learns on one problem from 500
-    evaluations (placement) or 100 (order). The settings that come with opgym were found so (docs/sb3.md).
+    Draws settings, tries them on three or four training graphs, the best ones on as many others, and compares what wins
+    with the defaults of the learner on validation graphs; in every run the learner learns on one problem from 500
+    evaluations (placement), 100 (order) or 1,000 (ops). The settings that come with opgym were found so (docs/sb3.md).
     The folder gets rows.jsonl (one line per run, as soon as it is done), tuning.json (what --json prints) and the
     settings as AGENT-ENV.yaml, which `--solver` and `agents=` read.
     """

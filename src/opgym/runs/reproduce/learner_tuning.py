@@ -66,16 +66,18 @@ class Plan:
     """What the settings are for, and on what they are tried.
 
     Attributes:
+        agents: Learners that it is for.
         evaluations: Budget of each run.
-        environment: Options of the environment that all settings share.
+        environment: Options of the environment that all settings share; ``None``: these learners play in none.
         stages: On training graphs.
         check: The comparison on validation graphs.
         choices: Options of this environment to choose from.
-        n_steps: Lengths of rollouts to choose from, in steps of each environment.
+        n_steps: Lengths of rollouts to choose from, in steps of each environment; empty: there are none.
     """
 
+    agents: tuple[str, ...]
     evaluations: int
-    environment: Mapping[str, Any]
+    environment: Mapping[str, Any] | None
     stages: tuple[Stage, ...]
     check: Stage
     choices: Mapping[str, Sequence[Any]]
@@ -87,8 +89,11 @@ def _instances(cluster: str, *graphs: str) -> tuple[Instance, ...]:
 
 
 _TWO, _FOUR = "2xP100", "4xP100"
+_TWO_NVLINK, _FOUR_NVLINK = "2xP100@nvlink", "4xP100@nvlink"
+_PLAYERS = ("maskable-ppo", "ppo", "a2c", "dqn")
 PLANS: Mapping[str, Plan] = {
     "placement": Plan(
+        _PLAYERS,
         500,
         {"groups": "metis:64"},
         (
@@ -115,6 +120,7 @@ PLANS: Mapping[str, Plan] = {
         (64, 128),
     ),
     "scheduling": Plan(
+        _PLAYERS,
         100,
         {},
         (
@@ -134,6 +140,39 @@ PLANS: Mapping[str, Plan] = {
         ),
         {"reward": ("terminal", "dense"), "slots": (8, 16)},
         (64, 128),
+    ),
+    "ops": Plan(
+        ("gdp", "hdp", "placeto"),
+        1_000,
+        None,
+        (
+            Stage(
+                _instances(_TWO, "gru-lm-1l-train")
+                + _instances(_TWO_NVLINK, "timm-tresnet-m-train")
+                + _instances(_FOUR, "rhn-5-train")
+                + _instances(_FOUR_NVLINK, "transformer-3l-train"),
+                1,
+                3,
+            ),
+            Stage(
+                _instances(_TWO, "dpn-92-train")
+                + _instances(_TWO_NVLINK, "universal-transformer-10-train")
+                + _instances(_FOUR, "gpt2-small-train")
+                + _instances(_FOUR_NVLINK, "gru-lm-3l-train"),
+                1,
+                1,
+            ),
+        ),
+        Stage(
+            _instances(_TWO, "ghostnet-train")
+            + _instances(_TWO_NVLINK, "timm-mobilevit-xxs-train")
+            + _instances(_FOUR, "bytenet-10-train", "tiramisu-103-train")
+            + _instances(_FOUR_NVLINK, "m2m-100-4l-train", "longformer-6l-train"),
+            1,
+            1,
+        ),
+        {},
+        (),
     ),
 }
 
@@ -159,6 +198,17 @@ CHOICES: Mapping[str, Mapping[str, Sequence[Any]]] = {
         "exploration_final_eps": (0.01, 0.05),
         "exploration_fraction": (0.2, 0.5),
     },
+    "gdp": {
+        "learning_rate": (1e-4, 3e-4, 1e-3),
+        "entropy": (1e-5, 1e-4, 1e-3),
+        "samples": (4, 8, 16),
+        "epochs": (1, 2, 4),
+        "clip": (0.1, 0.2, 0.3),
+        "layers": (1, 2),
+        "rounds": (1, 2),
+        "segment": (64, 128, 256),
+        "head_gain": (0.3, 1.0),
+    },
 }
 #: A2C updates after every rollout but once: its rollouts are shorter by this factor.
 _SHORTER = {"a2c": 4}
@@ -177,10 +227,10 @@ def draw(agent: str, plan: Plan, count: int, seed: int = 0) -> list[dict[str, An
         UnknownIdError: Nothing is known about what to tune of this learner.
         InvalidProblemError: There are fewer different settings.
     """
-    if agent not in CHOICES:
-        raise unknown_id("learner to tune", agent, list(CHOICES))
+    if agent not in plan.agents:
+        raise unknown_id("learner to tune", agent, list(plan.agents))
     choices: dict[str, Sequence[Any]] = dict(CHOICES[agent])
-    if agent != "dqn":
+    if plan.n_steps and agent != "dqn":
         choices["n_steps"] = tuple(steps // _SHORTER.get(agent, 1) for steps in plan.n_steps)
     most = math.prod(map(len, (*choices.values(), *plan.choices.values())))
     if count > most:
@@ -192,10 +242,15 @@ def draw(agent: str, plan: Plan, count: int, seed: int = 0) -> list[dict[str, An
             name: values[int(rng.integers(len(values)))] for name, values in choices.items()
         }
         chosen = {name: values[int(rng.integers(len(values)))] for name, values in plan.choices.items()}
-        setting = {"environment": {**plan.environment, **chosen}, **drawn}
+        setting = {**_within(plan, **chosen), **drawn}
         if setting not in found:
             found.append(setting)
     return found
+
+
+def _within(plan: Plan, **chosen: Any) -> dict[str, Any]:
+    """The option that says in which environment a learner plays, if it plays in one."""
+    return {} if plan.environment is None else {"environment": {**plan.environment, **chosen}}
 
 
 @dataclass(frozen=True)
@@ -269,7 +324,7 @@ def run(
     """
     if settings < 1:
         raise InvalidProblemError(f"{settings} settings to draw; expected at least 1")
-    untuned: Setting = {"environment": dict(plan.environment)}
+    untuned: Setting = _within(plan)
     chosen: list[Setting] = [*draw(agent, plan, settings)]
     total = _total(plan, settings)
     lab: Laboratory[Trial] = Laboratory(measure, RowFile(rows_path), workers, total, progress)
