@@ -67,8 +67,13 @@ class ProblemConfig:
         rows: Of that part: how many from its beginning, or a list of positions or of graphs; ``None``: all.
         suites: Names of suites instead of all of the above: ``rows`` are then random graphs of the part, which a rule
             makes, and each is a problem of every suite.
-        validation: Random graphs of the validation part of ``suites``, as ``rows``, by which the learner chooses among
-            its weights, and which the trained agent is evaluated on; ``None``: none.
+        protocol: Name of a hold-out protocol instead of all of the above, which says what one pre-training may learn
+            from; ``rows`` is then how many problems.
+        clusters: With ``protocol``, on which devices: a list, of which each graph of the zoo gets two in turn.
+        most_ops: With ``protocol``, of the largest graph; ``None``: there is no limit.
+        validation: Random graphs of the validation part of ``suites``, as ``rows``, or so many problems of
+            ``protocol``, by which the learner chooses among its weights, and which the trained agent is evaluated on;
+            ``None``: none.
     """
 
     graph: Any = None
@@ -79,6 +84,9 @@ class ProblemConfig:
     part: str = "train"
     rows: Any = None
     suites: Any = None
+    protocol: str | None = None
+    clusters: Any = None
+    most_ops: int | None = None
     validation: Any = None
 
 
@@ -163,9 +171,10 @@ class TrainConfig:
     def folder_name(self) -> str:
         """Says what is run: agent, environment, problem and seed, and a digest of all settings.
 
-        Suites say by themselves what is asked, so with several of them no environment is named.
+        Several suites and protocols say by themselves what is asked, so with them no environment is named.
         """
-        environment = [] if self.problem.suites is not None else [self.env.id.partition("-")[0]]
+        alone = self.problem.suites is not None or self.problem.protocol is not None
+        environment = [] if alone else [self.env.id.partition("-")[0]]
         parts = [
             self.agent.solver,
             *environment,
@@ -207,6 +216,8 @@ def digest(value: Any) -> str:
 
 def _label(problem: ProblemConfig) -> str:
     """A short name of the problem for people."""
+    if problem.protocol is not None:
+        return _plain(problem.protocol)
     if problem.suites is not None:
         suites = problem.suites if isinstance(problem.suites, list | tuple) else [problem.suites]
         return _plain("+".join(map(str, suites)))

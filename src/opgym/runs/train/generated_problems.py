@@ -13,6 +13,7 @@ from ...errors import InvalidProblemError, unknown_id
 from ..references import regal_suites
 from .config import ProblemConfig
 from .problems import NamedProblem
+from .protocol_problems import pose_protocol_validation
 
 #: Parts that a rule makes graphs of; those of the test are rows.
 PARTS = ("train", "validation")
@@ -48,6 +49,8 @@ def pose_validation(config: ProblemConfig) -> list[NamedProblem]:
     """
     if config.validation is None:
         return []
+    if config.protocol is not None:
+        return pose_protocol_validation(config)
     if config.suites is None or config.part != "train":
         raise InvalidProblemError(
             f"problem.validation = {config.validation!r} takes random graphs of problem.suites, beside those of "

@@ -59,6 +59,17 @@ def pose(config: ProblemConfig, environment: str) -> list[NamedProblem]:
     """
     if environment not in PROBLEM_TYPES:
         raise unknown_id("environment", environment, list(PROBLEM_TYPES))
+    if config.protocol is not None:
+        from .protocol_problems import pose_protocol
+
+        if environment != PLACEMENT:
+            raise InvalidProblemError(
+                f"problem.protocol is about placement, which {environment} does not play"
+            )
+        return pose_protocol(config)
+    for key in ("clusters", "most_ops"):
+        if getattr(config, key) is not None:
+            raise InvalidProblemError(f"problem.{key} = {getattr(config, key)!r:.200} needs problem.protocol")
     if config.suites is not None:
         from .generated_problems import pose_generated
 
