@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any, ClassVar, Self
 
@@ -99,6 +99,10 @@ class PlacementLearner(ShelvedLearner[PlacementProblem, LearnedPlacer]):
         """
 
     # --- using it
+
+    def finetuned(self) -> Self:
+        """The same learner, which goes on learning on a problem until the budget is spent, trained or not."""
+        return replace(self, finetune=_MOST).with_learned(self.learned)
 
     def skip_reason(self, problem: PlacementProblem) -> str | None:
         """Why not to try it: another type of problem, or more devices than its policy can choose among."""

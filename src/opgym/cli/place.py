@@ -53,6 +53,18 @@ def place(
         ),
     ] = None,
     exact: ExactOption = False,
+    finetune: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            metavar="S",
+            help="With a learned placer (gdp, hdp, placeto): let it go on learning on the model for so many seconds.",
+        ),
+    ] = None,
+    pure: Annotated[
+        bool,
+        typer.Option("--pure", help="With a learned placer: do not put the best heuristic beside it."),
+    ] = False,
     seconds: SecondsOption = None,
     evaluations: EvaluationsOption = None,
     seed: SeedOption = 0,
@@ -88,6 +100,7 @@ def place(
     opgym place onnx-light/inception_v2
     opgym place model.onnx --dim batch=8 --cluster 4xA100@nvlink3 --plot timeline.svg --export placed/
     opgym place model.onnx --solver m-etf --solver annealing --seconds 60 --out best.json
+    opgym place model.onnx --solver gdp --finetune 30 --out best.json
     opgym place bert24_inference.json --solver dp --json
     opgym place example/two-branch --cluster 2xP100 --exact
     ```
@@ -96,6 +109,8 @@ def place(
     memory of each device, and the verdict (ok, out_of_memory, ...). A solver that does not apply is named
     with the reason. A dnn-partitioning JSON brings its own devices and times, and is judged by max_load
     unless --objective says otherwise.
+
+    A learned placer is shown beside the best heuristic, which is the result where it is better; --pure leaves it out.
 
     Without --seconds and --evaluations a search gets 5,000 evaluations, fewer above 1,000 ops, and at most 10
     seconds: about 30 seconds for all solvers at 1,000 ops. An exact solver gets at most 30 seconds.
@@ -106,19 +121,29 @@ def place(
     """
     from ..agents import names
     from .report import conclusions, json_row, ranked, show_results, table, tightest_bound
-    from .solving import chosen_solvers, require_results, solve_all
+    from .solving import chosen_solvers, heuristics_beside, learned_placers, require_results, solve_all
 
     chosen = chosen_solvers(solver, names(), exact=exact)
+    placers = learned_placers(chosen)
+    if (pure or finetune is not None) and not placers:
+        option = "--pure" if pure else "--finetune"
+        raise typer.BadParameter("needs a learned placer, e.g. --solver gdp", param_hint=option)
+    beside = heuristics_beside(chosen, names()) if placers and not pure else []
     _require_targets(model, out, export, trace, plot)
     imported = ImportChoices(dim, subgraphs, trust, shape, flops).read(model)
     require_no_weights(imported, {"--out": out, "--trace": trace, "--plot": plot})
     problem = pose(imported, cluster, objective, micro_batches, schedule)
     show_progress = not as_json and sys.stderr.isatty()
     solved = solve_all(
-        problem, chosen, seconds=seconds, evaluations=evaluations, seed=seed, show_progress=show_progress
-    )
+        problem, chosen, seconds=seconds, evaluations=evaluations, seed=seed, show_progress=show_progress,
+        finetune_seconds=finetune,
+    )  # fmt: skip
     require_results(solved, problem, chosen)
-    results = ranked(solved.results)
+    # Those that do not apply were not asked for, so nothing is said of them.
+    others = solve_all(
+        problem, beside, seconds=None, evaluations=None, seed=seed, show_progress=show_progress
+    )
+    results = ranked([*solved.results, *ranked(others.results)[:1]])
     bound = tightest_bound(problem, results)
     written = _write(results[0], problem, imported, model, out, export, trace, plot)
     if as_json:

@@ -72,6 +72,7 @@ def solve_all(
     evaluations: int | None,
     seed: int,
     show_progress: bool,
+    finetune_seconds: float | None = None,
 ) -> Solved:
     """Runs solvers; each starts from the same seed, so its result does not depend on which others run.
 
@@ -82,11 +83,14 @@ def solve_all(
         evaluations: Limit for each.
         seed: Seed of each.
         show_progress: Whether to draw a progress bar on stderr for what takes long.
+        finetune_seconds: For how long learned placers go on learning on the problem; ``None``: they do not.
     """
     import numpy as np
 
+    from ..agents.networks.placing.learner import PlacementLearner
     from ..conf import make_agent
     from ..errors import InvalidProblemError, UnknownIdError
+    from ..problems import Budget
 
     solved = Solved()
     for position, name in enumerate(names):
@@ -96,6 +100,8 @@ def solve_all(
             solved.skipped.append((name, reason))
             continue
         budget = budget_of(solver, problem, seconds, evaluations)
+        if finetune_seconds is not None and isinstance(solver, PlacementLearner):
+            solver, budget = solver.finetuned(), Budget(evaluations, finetune_seconds)
         heading = f"{name} ({position + 1} of {len(names)})"
         try:
             with SolverProgress(heading, budget, _unit(problem), enabled=show_progress) as progress:
@@ -110,6 +116,25 @@ def solve_all(
         except Exception as error:  # a solver may be third-party: the others' results must not be lost
             solved.broken.append((name, f"{type(error).__name__}: {error}"))
     return solved
+
+
+def learned_placers(names: Sequence[str]) -> list[str]:
+    """Those of some solvers that are learned placers."""
+    from ..agents.networks.placing.learner import PlacementLearner
+    from ..conf import make_agent
+
+    return [name for name in names if isinstance(make_agent(name), PlacementLearner)]
+
+
+def heuristics_beside(names: Sequence[str], known: Sequence[str]) -> list[str]:
+    """The heuristics that learned placers are compared with, beside those that are asked for anyway."""
+    from ..agents.registry import HEURISTICS, family, solver_class
+
+    return [
+        name
+        for name in known
+        if family(name) == HEURISTICS and not solver_class(name).control and name not in names
+    ]
 
 
 def require_results(
