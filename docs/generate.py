@@ -27,6 +27,7 @@ from opgym.datasets.zoo.manifest import MANIFEST
 from opgym.datasets.zoo.statistics import statistics
 from opgym.envs import ENTRY_POINTS, VECTOR_ENTRY_POINTS
 from opgym.problems import PlacementProblem, SchedulingProblem
+from opgym.runs.reproduce.gdp.page import with_gdp_results
 from opgym.runs.reproduce.learner_results import with_tables
 from opgym.runs.reproduce.regal_page import with_results
 from opgym.runs.tracking import JsonlTracker, LogLine
@@ -384,11 +385,17 @@ def regal_page() -> tuple[str, str]:
     return name, with_results((FOLDER / name).read_text(encoding="utf-8"), FOLDER / "results")
 
 
+def gdp_results_page() -> tuple[str, str]:
+    """File name and text of the page of GDP: its results made anew from stored runs, the rest as it is."""
+    name = "gdp_results.md"
+    return name, with_gdp_results((FOLDER / name).read_text(encoding="utf-8"))
+
+
 def pages() -> dict[str, str]:
     """Text of every generated page, by file name."""
     made = (
         solvers_page(), zoo_page(), croissant_file(), memory_order_page(), gdp_page(), metrics_page(), learners_page(),
-        regal_page(),
+        regal_page(), gdp_results_page(),
     )  # fmt: skip
     return dict([*(environment_page(i) for i in ENTRY_POINTS), *made])
 

@@ -109,12 +109,12 @@ def regal(
     from .targets import require_folder
 
     settings = Settings(
-        tuple(TASKS) if task == _ALL else _names(task, "--task"),
+        tuple(TASKS) if task == _ALL else names_in(task, "--task"),
         part,
         graphs,
         seeds,
-        tuple(SHELF.names()) if agents is None else _names(agents, "--agents"),
-        None if columns is None else _names(columns, "--columns"),
+        tuple(SHELF.names()) if agents is None else names_in(agents, "--agents"),
+        None if columns is None else names_in(columns, "--columns"),
         quick,
         evaluations,
         seeded,
@@ -178,8 +178,12 @@ def _show(documents: Sequence[Mapping[str, Any]], whole: bool) -> None:
         note(f"not as in the paper: {text}")
 
 
-def _names(text: str, option: str) -> tuple[str, ...]:
+def names_in(text: str, option: str) -> tuple[str, ...]:
     """Reads ``a,b``; ``none`` is none.
+
+    Args:
+        text: The list.
+        option: What it was given for.
 
     Raises:
         typer.BadParameter: A part is empty, or there twice.

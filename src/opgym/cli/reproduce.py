@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from . import learner_runs, regal_runs, truth_runs
+from . import gdp_runs, learner_runs, regal_runs, truth_runs
 from .console import complain, new_table, note, print_json, show
 from .problem import JsonOption
 from .progress import counting_bar
@@ -317,6 +317,7 @@ def regal_cap(
 for _name, _command in (
     ("learner-tuning", learner_runs.learner_tuning),
     ("regal", regal_runs.regal),
+    ("gdp", gdp_runs.gdp),
     ("memory-truth", truth_runs.memory_truth),
     ("step-time-truth", truth_runs.step_time_truth),
     ("ranking-robustness", truth_runs.ranking_robustness),

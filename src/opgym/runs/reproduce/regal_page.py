@@ -20,7 +20,8 @@ from .regal_table import DEVIATIONS, lines_of
 from .regal_tasks import TASKS
 
 _BARS, _DEVIATIONS = "bars", "deviations"
-_BLOCK = re.compile(r"(<!-- results: (?P<name>[\w-]+) -->\n).*?(<!-- end of results -->)", re.DOTALL)
+#: A block of a page that is made anew.
+BLOCK = re.compile(r"(<!-- results: (?P<name>[\w-]+) -->\n).*?(<!-- end of results -->)", re.DOTALL)
 
 
 def with_results(page: str, folder: Path) -> str:
@@ -48,13 +49,13 @@ def with_results(page: str, folder: Path) -> str:
         elif name == _BARS:
             known = {bar.task: reported(bar.task) for bar in regal_bars.BARS}
             rows = regal_bars.rows({task: found[1] for task, found in known.items() if found is not None})
-            text = _markdown(("bar", "measured, %", "held"), rows)
+            text = markdown(("bar", "measured, %", "held"), rows)
         else:
             found = reported(name)
             text = _not_measured(name) if found is None else _tables(*found)
         return match[1] + text + match[3]
 
-    return _BLOCK.sub(made, page)
+    return BLOCK.sub(made, page)
 
 
 def _measured(path: Path, name: str) -> dict[str, Any] | None:
@@ -78,14 +79,15 @@ def _not_measured(name: str) -> str:
 def _tables(document: dict[str, Any], lines: list[dict[str, Any]]) -> str:
     """The tables of a task, each under its title."""
     text = [
-        f"**{title}**\n\n{_markdown(headings, rows)}" for title, headings, rows in tables(document, lines)
+        f"**{title}**\n\n{markdown(headings, rows)}" for title, headings, rows in tables(document, lines)
     ]
     if (reason := without_headroom(document)) is not None:
         text.append(f"No headroom: {reason}.\n")
     return "\n" + "\n".join(text) + "\n"
 
 
-def _markdown(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def markdown(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table as Markdown."""
     rule = "|---|" + "--:|" * (len(headings) - 1)
     return "".join(f"{line}\n" for line in (_line(headings), rule, *map(_line, rows)))
 

@@ -92,7 +92,7 @@ def _tables(
     rows = [_row(name, by) for name in shown]
     base = document["methods"][0]["name"]
     headroom = by.get((base, "headroom"))
-    left = "" if headroom is None else f"; {base} leaves {_percent(headroom)} % to the best known"
+    left = "" if headroom is None else f"; {base} leaves {percent(headroom)} % to the best known"
     headings = ("column", "better, %", "headroom, %", "won / tied / lost", "fits", "s", "evaluations")
     found = [TextTable(title + left, headings, rows)]
     further = {m["name"] for m in document["methods"] if m["training_of"] not in ("", m["name"])}
@@ -105,7 +105,7 @@ def _tables(
             and method["name"] in shown
         ]
         over = [
-            [name, *(_percent(by.get((name, f"improvement_over:{other}"))) for other in same)]
+            [name, *(percent(by.get((name, f"improvement_over:{other}"))) for other in same)]
             for name in agents
         ]
         found.append(TextTable(f"{title}: better than other columns, %", ("agent", *same), over))
@@ -116,7 +116,7 @@ def _tables(
                 [line["method"], _words(line["metric"]), _figure(line), _figure(line, line["paper"])]
                 for line in said
             ),
-            *([line["method"], "better: median [least, most], %", _percent(line), "-"] for line in spread),
+            *([line["method"], "better: median [least, most], %", percent(line), "-"] for line in spread),
         ]
         if rest:
             beside = ("agent", "figure", "ours", "the paper's")
@@ -132,8 +132,8 @@ def _row(name: str, by: Mapping[tuple[str, str], Mapping[str, Any]]) -> list[str
     fits, spent = by[name, "feasible"], by[name, "evaluations"]
     return [
         name,
-        _percent(of("improvement")),
-        _percent(of("headroom_captured"), digits=0),
+        percent(of("improvement")),
+        percent(of("headroom_captured"), digits=0),
         " / ".join(str(line["value"]) for line in ranks if line is not None) or "-",
         f"{round(fits['value'] * fits['n'])} of {fits['n']}",
         f"{by[name, 'seconds']['value']:.2f}",
@@ -141,7 +141,8 @@ def _row(name: str, by: Mapping[tuple[str, str], Mapping[str, Any]]) -> list[str
     ]
 
 
-def _percent(line: Mapping[str, Any] | None, digits: int = 1) -> str:
+def percent(line: Mapping[str, Any] | None, digits: int = 1) -> str:
+    """A share in per cent, with its interval if it has one; ``-`` without a figure."""
     if line is None:
         return "-"
     mean = f"{100 * line['value']:.{digits}f}"
@@ -163,4 +164,4 @@ def _figure(line: Mapping[str, Any], value: float | None = None) -> str:
         return f"{line['value'] if value is None else value:.1f}"
     if value is not None:
         return f"{100 * value:.2f}".rstrip("0").rstrip(".")
-    return _percent(line, 2)
+    return percent(line, 2)
