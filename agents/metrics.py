@@ -91,8 +91,8 @@ VALUE_LOSS = Metric(
 ENTROPY = Metric(
     "losses/entropy",
     "nats",
-    "Entropy of the policy over legal actions (of REGAL: over the bins of a decision), mean over the decisions of the last "
-    "update; falls as it becomes certain.",
+    "Entropy of the policy over legal actions (of REGAL: over the bins of a decision), mean over the decisions of the "
+    "last update; falls as it becomes certain.",
 )
 TOTAL_LOSS = Metric(
     "losses/total",
@@ -124,9 +124,9 @@ REWARD = Metric(
     "charts/reward",
     "1",
     "Mean reward of what the last update has tried. Of REGAL, minus what runs of BRKGA with proposals cost, over the "
-    "value of a run without from the same random numbers: -1 is parity; what does not fit into memory costs 0.25 and its "
-    "overflow more. Of placers, minus the square root of the value over that of a single device; -10 for what does not "
-    "fit.",
+    "value of a run without from the same random numbers: -1 is parity; what does not fit into memory costs 0.25 and "
+    "its overflow more. Of placers, minus the square root of the value over that of a single device; -10 for what does "
+    "not fit.",
 )
 POSITION_LOSS = Metric(
     "losses/position",
@@ -164,8 +164,8 @@ VALIDATION_GAIN = Metric(
     "charts/validation_gain",
     "share",
     "By how much the most likely proposals make runs of BRKGA cheaper, as a share of the value of a run without, mean "
-    "over validation problems; of placers, 1 - the geometric mean of the values of the most likely placements over those "
-    "of a single device, what does not fit counting 100. Logged with the updates after which it was measured.",
+    "over validation problems; of placers, 1 - the geometric mean of the values of the most likely placements over "
+    "those of a single device, what does not fit counting 100. Logged with the updates after which it was measured.",
 )
 VALIDATION_GAIN_MEMORY_1 = Metric(
     "charts/validation_gain_peak_memory_1", "share", "The same over problems of peak memory on one device."

@@ -23,6 +23,8 @@ _FAMILIES = {
     "sb3": LEARNED,
     "regal": LEARNED,
     "gdp": LEARNED,
+    "hdp": LEARNED,
+    "placeto": LEARNED,
 }
 ENTRY_POINT_GROUP = "opgym.solvers"
 

@@ -2,47 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import asdict
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...errors import OpgymError
-from .options import options_of
 from .tree_file import read_tree, write_tree
-
-if TYPE_CHECKING:
-    from .learner import NetworkLearner
 
 #: Name of the files.
 _NAME = "training"
-
-
-def identity_of(
-    checkpoints: str,
-    learner: NetworkLearner[Any, Any],
-    network: Any,
-    outside: Collection[str],
-    **settings: Any,
-) -> dict[str, Any]:
-    """Everything that decides what a training does, as plain data.
-
-    Args:
-        checkpoints: Name and version of their format.
-        learner: With its options, and what it has learned before.
-        network: Shape of the policy, a dataclass.
-        outside: Options that no training depends on.
-        **settings: What is learned from, how long, and the like.
-    """
-    options = {name: value for name, value in options_of(learner).items() if name not in outside}
-    return {
-        "format": checkpoints,
-        "agent": learner.name,
-        "options": options,
-        "network": asdict(network),
-        **settings,
-        "started_from": learner.learned.digest if learner.learned else None,
-    }
 
 
 def write_checkpoint(folder: Path, identity: Mapping[str, Any], content: Mapping[str, Any]) -> None:

@@ -17,9 +17,10 @@ def lists_all_options(learner: _T) -> _T:
     family, all_families = learner.__module__.rpartition(".")[0], __name__.rpartition(".")[0]
     texts = _texts(learner, family)
     about = [text.partition(_HEADING)[0] for text in texts]
-    options = [text.partition(_HEADING)[2] for text in (*texts, *_texts(learner, all_families))]
-    # The last base, which is that of all learners, goes on to say how they solve.
-    common = about[-1].partition("\n\n")[2]
+    shared = _texts(learner, all_families)
+    options = [text.partition(_HEADING)[2] for text in (*texts, *shared)]
+    # The last base of a family, or the one that families share, goes on to say how all of them solve.
+    common = (about if len(about) > 1 else [shared[0].partition(_HEADING)[0]])[-1].partition("\n\n")[2]
     learner.__doc__ = f"{about[0]}\n\n{common}{_HEADING}" + "\n".join(filter(None, options))
     return learner
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import MISSING, fields
+from collections.abc import Collection, Mapping
+from dataclasses import MISSING, asdict, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...errors import OpgymError
@@ -22,6 +22,33 @@ def options_of(learner: NetworkLearner[Any, Any]) -> dict[str, Any]:
         f.name: _jsonable(getattr(learner, f.name))
         for f in fields(learner)
         if f.init and f.name not in learner.unsaved_options
+    }
+
+
+def identity_of(
+    checkpoints: str,
+    learner: NetworkLearner[Any, Any],
+    network: Any,
+    outside: Collection[str],
+    **settings: Any,
+) -> dict[str, Any]:
+    """Everything that decides what a training does, as plain data.
+
+    Args:
+        checkpoints: Name and version of their format.
+        learner: With its options, and what it has learned before.
+        network: Shape of the policy, a dataclass.
+        outside: Options that no training depends on.
+        **settings: What is learned from, how long, and the like.
+    """
+    options = {name: value for name, value in options_of(learner).items() if name not in outside}
+    return {
+        "format": checkpoints,
+        "agent": learner.name,
+        "options": options,
+        "network": asdict(network),
+        **settings,
+        "started_from": learner.learned.digest if learner.learned else None,
     }
 
 

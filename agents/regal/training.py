@@ -12,7 +12,7 @@ import torch
 
 from ...problems import AnyProblem
 from .. import metrics
-from ..networks.checkpoints import identity_of as of_learner
+from ..networks.options import identity_of as of_learner
 from ..networks.training import Training
 from ..search.keys import Proposal
 from .learned import fingerprint_of

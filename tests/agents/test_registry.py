@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from typing import ClassVar
@@ -56,8 +58,17 @@ def test_our_solvers_are_known_by_their_names():
     assert agents.names() == [
         "single", "random", "human-expert", "metis", "m-topo", "critical-path", "m-etf", "heft", "m-sct",
         "partition-dfs", "dp", "cp-sat", "annealing", "annealing-metis", "brkga", "idrs", "pair-annealing", "ppo",
-        "maskable-ppo", "a2c", "dqn", "regal", "gas", "regal-plus", "gdp",
+        "maskable-ppo", "a2c", "dqn", "regal", "gas", "regal-plus", "gdp", "hdp",
+        "placeto",
     ]  # fmt: skip
+
+
+def test_solvers_are_known_without_their_heavy_packages():
+    code = (
+        "import sys, opgym.agents as a; a.names(); print({'torch', 'ortools', 'matplotlib'} & {*sys.modules})"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout == "set()\n"
 
 
 def test_a_solver_of_another_package_registers(installed):

@@ -15,7 +15,7 @@ from ....problems import Evaluator, PlacementProblem
 from ...learner import Monitor
 from ...search.options import at_least, of_type, positive, share
 from ...solver import Remark
-from ..checkpoints import identity_of
+from ..options import identity_of
 from ..shelf import ShelvedLearner
 from .learned import LearnedPlacer, PlacerRecord, fingerprint_of
 from .saved import PlacerFormat

@@ -23,6 +23,11 @@ QUICK = {
         "width": 8, "heads": 2, "segment": 4, "layers": 1, "rounds": 1, "samples": 4, "learning_rate": 1e-2,
         "entropy": 0.03,
     },
+    "hdp": {
+        "width": 8, "grouper_width": 8, "kind_width": 4, "groups": 4, "samples": 4, "learning_rate": 1e-2,
+        "noise_updates": 0,
+    },
+    "placeto": {"groups": "op", "rounds": 1, "samples": 2, "learning_rate": 3e-3, "discount": 0.8},
 }  # fmt: skip
 every_placer = pytest.mark.parametrize("name", QUICK)
 

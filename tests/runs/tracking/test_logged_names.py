@@ -65,7 +65,18 @@ def test_learners_log_every_metric_that_is_explained_and_no_other():
     tasks = [problem, peak, SchedulingProblem(problem.graph)]  # of each, what is gained is logged apart
     seen = Names()
     learners = [name for name in names(PlacementProblem) if is_learner(solver_class(name))]
-    assert {"ppo", "maskable-ppo", "a2c", "dqn", "regal", "gas", "regal-plus", "gdp"} <= set(learners)
+    assert {
+        "ppo",
+        "maskable-ppo",
+        "a2c",
+        "dqn",
+        "regal",
+        "gas",
+        "regal-plus",
+        "gdp",
+        "hdp",
+        "placeto",
+    } <= set(learners)
     for name in learners:
         options = QUICK.get(name, {"n_steps": 16, "num_envs": 2})
         with Trackers([seen]) as tracker:  # refuses what is not explained

@@ -209,6 +209,24 @@ CHOICES: Mapping[str, Mapping[str, Sequence[Any]]] = {
         "segment": (64, 128, 256),
         "head_gain": (0.3, 1.0),
     },
+    "hdp": {
+        "learning_rate": (1e-3, 1e-2, 1e-1),
+        "noise": (0.0, 0.5),
+        "samples": (4, 8),
+        "groupings": (1, 2, 4),
+        "entropy": (0.0, 1e-3, 1e-2),
+        "width": (64, 128, 512),
+        "temperature": (1.0, 10.0),
+    },
+    "placeto": {
+        "learning_rate": (1e-3, 3e-3, 1e-2),
+        "entropy": (1e-3, 1e-2, 1e-1),
+        "samples": (2, 4, 8),
+        "groups": ("metis:32", "metis:64"),
+        "discount": (0.9, 1.0),
+        "reward": ("improvement", "final"),
+        "start": ("single", "random"),
+    },
 }
 #: A2C updates after every rollout but once: its rollouts are shorter by this factor.
 _SHORTER = {"a2c": 4}

@@ -78,9 +78,7 @@ def _not_measured(name: str) -> str:
 
 def _tables(document: dict[str, Any], lines: list[dict[str, Any]]) -> str:
     """The tables of a task, each under its title."""
-    text = [
-        f"**{title}**\n\n{markdown(headings, rows)}" for title, headings, rows in tables(document, lines)
-    ]
+    text = [f"**{title}**\n\n{markdown(headings, rows)}" for title, headings, rows in tables(document, lines)]
     if (reason := without_headroom(document)) is not None:
         text.append(f"No headroom: {reason}.\n")
     return "\n" + "\n".join(text) + "\n"
