@@ -8,11 +8,24 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ...envs.placement.reward import score
 from ...outcome import Outcome
-from ..networks.placing.judging import Judge
+from ..networks.placing.judging import INVALID_REWARD, Judge
 from .instance import Instance
 from .policy import Policy
+
+
+def cost_of(outcome: Outcome, reference: float) -> float:
+    """What an episode makes smaller: the run time, in runs of all work on the fastest single device (section 3.1).
+
+    What does not fit into memory costs ten of them, and ten more for as much memory as its fullest device has, whatever
+    its run time. The paper adds a penalty for the excess to the run time; if that is weak, fast placements that do not
+    fit are a trap where those that fit are slow.
+
+    Args:
+        outcome: Of a placement.
+        reference: Value of all work on the fastest single device.
+    """
+    return outcome.value / reference if outcome.ok else -INVALID_REWARD * (1 + outcome.overflow_share)
 
 
 class Trials:
@@ -50,9 +63,8 @@ class Episodes:
         start: Device of each group at the start, ``[groups] int64``.
         chosen: Device that each was put on when it was visited, and where it is in the end,
             ``[groups, episodes] int64``.
-        costs: Run time of the placement before each step and after the last, in runs of all work on the fastest single
-            device, ``[1 + groups, episodes] float64``; or after the last only, ``[1, episodes]``. What does not fit
-            into memory costs 2 and its overflow more, as in the environments.
+        costs: Of the placement before each step and after the last, ``[1 + groups, episodes] float64``; or after the
+            last only, ``[1, episodes]``.
         ends: Outcomes of the last placements, one per episode.
     """
 
@@ -88,14 +100,14 @@ def play(
     """
     reference = instance.reward.reference
     device = np.repeat(start[:, None], episodes, axis=1)
-    costs = [[score(trials(start), reference)] * episodes] if every_step else []
+    costs = [[cost_of(trials(start), reference)] * episodes] if every_step else []
     last = len(start) - 1
     ends: list[Outcome] = []
     for group in range(len(start)):
         device[group] = _drawn(_probability(policy, instance, device, group), rng)
         if every_step or group == last:
             ends = [trials(column, again=group == last) for column in device.T]
-            costs.append([score(outcome, reference) for outcome in ends])
+            costs.append([cost_of(outcome, reference) for outcome in ends])
     return Episodes(start, device, np.array(costs), tuple(ends))
 
 

@@ -44,8 +44,8 @@ class Placeto(PlacementLearner):
 
     Ours: groups are METIS parts (the paper merges ops until few are left), and one that no device may run as a whole is
     split; what a group reads of a later one is ignored, as contracted groups may form cycles; the run time is counted
-    in runs of all work on the fastest single device; what does not fit into memory costs 2 such runs and the overflow
-    more, as in the environments (in the paper a penalty grows with the excess).
+    in runs of all work on the fastest single device; what does not fit into memory costs 10 such runs or more (in the
+    paper a penalty for the excess is added to the run time).
 
     Attributes:
         groups: What is placed as one: ``"metis:64"``, ``"layer"`` or ``"op"``; 2,048 groups at most.

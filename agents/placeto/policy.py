@@ -34,8 +34,8 @@ class Aggregator(nn.Module):
 class Messages(Aggregator):
     """Message passing along one direction of the edges; all its steps have the same weights (section 3.2).
 
-    ``x <- g(sum over neighbours of f(x)) + x_0``, x_0 being what is known of a group itself: with as many steps as the
-    longest path is long, it hears of all groups from which one leads to it.
+    ``x <- g(sum over neighbours of f(x)) + x_0``, x_0 being what is known of a group itself, as in the released code:
+    with as many steps as the longest path is long, it hears of all groups from which one leads to it.
 
     Args:
         width: Numbers per group.

@@ -11,7 +11,7 @@ from opgym.agents.placeto.coarse import MOST_GROUPS
 from opgym.datasets import load
 from opgym.errors import InvalidProblemError, UnknownIdError
 from opgym.graphs import Cluster, GraphBuilder, TableCost
-from opgym.problems import Budget, PlacementProblem
+from opgym.problems import Budget, Placement, PlacementProblem
 
 from ...problems.instances import BYTE_PER_NS, accelerator
 from ..edge_cases import EDGE_CASES
@@ -61,8 +61,9 @@ def test_learns_what_is_best(options):
 def test_learns_to_fit_into_memory():
     """Where episodes begin, nothing fits."""
     problem = pair_of_chains()
-    tight = PlacementProblem(problem.graph, problem.cluster.with_capacity(20), costs=problem.costs)
-    trained = make().fit([tight], steps=200, seed=0)
+    tight = PlacementProblem(problem.graph, problem.cluster.with_capacity(12), costs=problem.costs)
+    assert not tight.evaluate(Placement(np.zeros(10, np.uint8))).ok
+    trained = make().fit([tight], steps=400, seed=0)
     assert trained.solve(tight, Budget(evaluations=2)).outcome.ok
 
 

@@ -11,13 +11,13 @@ import torch
 
 from opgym.agents.placeto import reinforce
 from opgym.agents.placeto.baseline import StepBaselines
-from opgym.agents.placeto.episodes import Trials, _drawn, play, returns_of, states_of
+from opgym.agents.placeto.episodes import Trials, _drawn, cost_of, play, returns_of, states_of
 from opgym.agents.placeto.policy import new_policy
 from opgym.agents.placeto.reinforce import Recipe, Reinforce
 from opgym.agents.placeto.shape import Shape
 from opgym.datasets import load
-from opgym.envs.placement.reward import score
 from opgym.graphs import Cluster
+from opgym.outcome import Outcome, Verdict
 from opgym.problems import BudgetExhausted, Placement, PlacementProblem
 
 from ..edge_cases import EDGE_CASES
@@ -81,7 +81,7 @@ def test_every_group_is_visited_once_and_every_placement_is_tried(case):
     assert np.array_equal(device, episodes.chosen)
     expected.append(device)
     found = [
-        [score(problem.evaluate(Placement(coarse.device_of_ops(one))), instance.reward.reference) for one in now.T]
+        [cost_of(problem.evaluate(Placement(coarse.device_of_ops(one))), instance.reward.reference) for one in now.T]
         for now in expected
     ]  # fmt: skip
     assert np.array_equal(episodes.costs, found)
@@ -97,12 +97,19 @@ def test_every_group_is_visited_once_and_every_placement_is_tried(case):
     assert np.array_equal(at, current[3:9])
 
 
+def test_what_does_not_fit_costs_more_than_what_does_and_the_more_the_less_it_fits():
+    assert cost_of(Outcome(30.0, "ns"), 20.0) == 1.5
+    for value in (1.0, 1e9):  # however fast or slow
+        assert cost_of(Outcome(value, "ns", Verdict.OUT_OF_MEMORY, 0.5), 20.0) == 15
+    assert cost_of(Outcome(1.0, "ns", Verdict.OUT_OF_MEMORY, 0.01), 20.0) == pytest.approx(10.1)
+
+
 def test_for_final_rewards_ends_alone_are_tried():
     problem = placement()
     instance, episodes, judge, _, _ = played(problem, every_step=False)
     assert judge.asked == [instance.coarse.device_of_ops(end).tolist() for end in episodes.chosen.T]
     reference = instance.reward.reference
-    assert episodes.costs.tolist() == [[score(end, reference) for end in episodes.ends]]
+    assert episodes.costs.tolist() == [[cost_of(end, reference) for end in episodes.ends]]
 
 
 def test_returns_are_discounted_sums_of_what_follows():
