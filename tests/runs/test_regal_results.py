@@ -12,7 +12,7 @@ from opgym.runs.reproduce.regal import Settings
 from opgym.runs.reproduce.regal_file import store, stored
 from opgym.runs.reproduce.regal_results import file_name, sample_name, tables
 
-from .test_regal_table import ROWS, _document
+from .test_regal_table import METHODS, ROWS, _document
 
 
 def test_results_come_back(tmp_path: Path) -> None:
@@ -142,6 +142,14 @@ def test_tables_have_as_many_cells_as_headings() -> None:
     for _, headings, rows in found:
         assert rows
         assert all(len(row) == len(headings) for row in rows)
+
+
+def test_agents_beside_each_other_alone_have_no_table_of_other_columns() -> None:
+    alone = {name: ROWS[0]["columns"][name] for name in ("brkga-5k", "regal")}
+    methods = [method for method in METHODS if method["name"] in alone]
+    [table] = tables(_document({**ROWS[0], "columns": alone}, methods=methods))
+    assert table.headings[0] == "column"
+    assert [row[0] for row in table.rows] == ["brkga-5k", "regal"]
 
 
 def test_what_is_less_than_the_whole_test_has_another_name() -> None:

@@ -181,6 +181,9 @@ def test_figures_of_the_paper_stand_beside_agents_on_peak_memory_only() -> None:
             (line["method"], line["metric"]): line["paper"] for line in lines if line["paper"] is not None
         }
         assert said == ({("regal", metric): value for metric, value in PAPER.items()} if is_memory else {})
+    fewer = [{**method, "evaluations": 1_000} for method in METHODS]
+    lines = lines_of(_document(_graph("a", 80, **columns), methods=fewer))
+    assert all(line["paper"] is None for line in lines)  # it says nothing of other budgets
     assert PAPER == {"improvement": 0.0356, "headroom_captured": 0.54, "times_next_best": 4.4}
 
 

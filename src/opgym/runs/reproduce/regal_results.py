@@ -104,12 +104,16 @@ def _tables(
             if (method["kind"], method["evaluations"]) == (BASELINE, document["methods"][0]["evaluations"])
             and method["name"] in shown
         ]
-        over = [
-            [name, *(percent(by.get((name, f"improvement_over:{other}"))) for other in same)]
-            for name in agents
+        if same:
+            over = [
+                [name, *(percent(by.get((name, f"improvement_over:{other}"))) for other in same)]
+                for name in agents
+            ]
+            found.append(TextTable(f"{title}: better than other columns, %", ("agent", *same), over))
+        # Ablations and other budgets stand beside each other; the paper has no such figures.
+        said = [
+            line for line in lines if same and line["paper"] is not None and line["method"] not in further
         ]
-        found.append(TextTable(f"{title}: better than other columns, %", ("agent", *same), over))
-        said = [line for line in lines if line["paper"] is not None and line["method"] not in further]
         spread = [line for line in lines if line["metric"] == "improvement_of_trainings"]
         rest = [
             *(
