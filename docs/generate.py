@@ -29,7 +29,7 @@ from opgym.envs import ENTRY_POINTS, VECTOR_ENTRY_POINTS
 from opgym.problems import PlacementProblem, SchedulingProblem
 from opgym.runs.reproduce.gdp.page import with_gdp_results
 from opgym.runs.reproduce.learner_results import with_tables
-from opgym.runs.reproduce.regal_page import with_results
+from opgym.runs.reproduce.regal.page import with_results
 from opgym.runs.tracking import JsonlTracker, LogLine
 from opgym.runs.tracking.console import ConsoleTracker
 from opgym.runs.tracking.tensorboard import TensorBoardTracker

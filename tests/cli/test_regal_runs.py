@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from opgym.runs import run_folder
-from opgym.runs.reproduce.regal_file import stored
-from opgym.runs.reproduce.regal_table import DEVIATIONS
+from opgym.runs.reproduce.regal.results_file import stored
+from opgym.runs.reproduce.regal.table import DEVIATIONS
 
-from ..runs.test_regal_table import ROWS, _document
+from ..runs.regal.test_table import ROWS, _document
 from .conftest import Run
 
 TINY = ("--part", "validation", "--graphs", 1, "--seeds", 1, "--agents", "none", "--workers", 1)
@@ -71,7 +71,7 @@ def test_the_whole_test_is_told_apart_from_the_paper_thing_by_thing(
     opgym: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     documents = [_document(*copy.deepcopy(ROWS)) | {"skipped": {}}]
-    monkeypatch.setattr("opgym.runs.reproduce.regal.run", lambda *arguments: documents)
+    monkeypatch.setattr("opgym.runs.reproduce.regal.reproduction.run", lambda *arguments: documents)
     command = ("reproduce", "regal", "--task", "memory-1", "--agents", "none", "--out", tmp_path)
     told = [line for line in opgym(*command).stderr.splitlines() if "not as in the paper" in line]
     assert told == [f"not as in the paper: {text}" for text in DEVIATIONS]

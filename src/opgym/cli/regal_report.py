@@ -40,7 +40,7 @@ def show_cap(lines: Sequence[dict[str, Any]]) -> None:
     """Prints what more or less memory leaves.
 
     Args:
-        lines: What ``runs.regal_cap.run`` returns.
+        lines: What ``runs.reproduce.regal.cap.run`` returns.
     """
     grid = new_table(
         {

@@ -99,11 +99,11 @@ def regal(
     """
     from ..agents.regal.base import SHELF
     from ..graphs.atomic import write_text
-    from ..runs.reproduce.regal import Settings, run
-    from ..runs.reproduce.regal_file import store
-    from ..runs.reproduce.regal_results import file_name, sample_name, taken_names
-    from ..runs.reproduce.regal_table import lines_of
-    from ..runs.reproduce.regal_tasks import TASKS
+    from ..runs.reproduce.regal.reproduction import Settings, run
+    from ..runs.reproduce.regal.results_file import store
+    from ..runs.reproduce.regal.table import lines_of
+    from ..runs.reproduce.regal.tasks import TASKS
+    from ..runs.reproduce.regal.texts import file_name, sample_name, taken_names
     from ..runs.run_folder import locked
     from .reproduce import as_json_text
     from .targets import require_folder
@@ -153,8 +153,8 @@ def regal(
 
 def _show(documents: Sequence[Mapping[str, Any]], whole: bool) -> None:
     """Tables, and what a reader must know of them; how the paper differs in full where its figures stand beside."""
-    from ..runs.reproduce.regal_results import tables, without_headroom
-    from ..runs.reproduce.regal_table import DEVIATIONS
+    from ..runs.reproduce.regal.table import DEVIATIONS
+    from ..runs.reproduce.regal.texts import tables, without_headroom
 
     for document in documents:
         for title, headings, rows in tables(document):

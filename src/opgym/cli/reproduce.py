@@ -303,7 +303,7 @@ def regal_cap(
 
     --json prints a list of {factor, graphs, runs, feasible, left, heuristic_feasible}.
     """
-    from ..runs.reproduce.regal_cap import run
+    from ..runs.reproduce.regal.cap import run
     from .regal_report import show_cap
 
     with counting_bar("graphs") as progress:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +11,9 @@ from typing import Any
 
 from ..errors import ImportFailedError
 from ..graphs.atomic import naming
+
+#: What no value, no count and no time of a run comes near.
+_MOST = 2**63
 
 
 class RowFile:
@@ -62,3 +66,14 @@ class RowFile:
             file.write(line.encode())
             file.flush()
             os.fsync(file.fileno())
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a finite number, 0 or more."""
+    known = isinstance(value, int | float) and not isinstance(value, bool)
+    return known and 0 <= value < _MOST and math.isfinite(value)
+
+
+def is_whole(value: Any) -> bool:
+    """Whether it is a whole number, 0 or more."""
+    return isinstance(value, int) and is_number(value)

@@ -10,7 +10,7 @@ from opgym.runs.reproduce.gdp.claims import CLAIMS, DEVIATIONS
 from opgym.runs.reproduce.gdp.page import with_gdp_results
 from opgym.runs.reproduce.gdp.tables import tables
 from opgym.runs.reproduce.gdp.texts import texts
-from opgym.runs.reproduce.regal_results import TextTable
+from opgym.runs.reproduce.result_page import TextTable
 
 from .made import measured, row, rules
 from .test_tables import CONTROL, CORE, HELD, ONE, TRAINED

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from ..regal_results import TextTable, percent
+from ..result_page import TextTable, percent
 from .figures import ALL, GROUPS, Line
 from .tables import Table
 from .workloads import Workload

@@ -10,7 +10,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from ..regal_page import BLOCK, markdown
+from ..result_page import BLOCK, markdown
 from .claims import DEVIATIONS
 from .plan import Settings
 from .reproduction import known

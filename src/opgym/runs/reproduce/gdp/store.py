@@ -10,7 +10,7 @@ from typing import Any
 
 from ....outcome import Verdict
 from ...evaluate.result_tables import FAILED, NOT_APPLICABLE, VERDICTS
-from ..regal_rows import is_number, is_whole
+from ...row_file import is_number, is_whole
 from .methods import Method
 from .workloads import Workload
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ..regal_results import TextTable, percent
+from ..result_page import TextTable, percent
 from . import methods
 from .cells import By, better, by_row, figures_by, heading, means, reached, times, told
 from .claims import AT_MOST, BEATS, CLAIMS, SPEED_UP

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opgym.runs.reproduce.regal_table import PAPER, Table, lines_of
+from opgym.runs.reproduce.regal.table import PAPER, Table, lines_of
 from opgym.statistics import clustered_mean, clustered_ratio
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from ...datasets.suites import POPULATIONS
-from .regal import Settings
-from .regal_methods import BASELINE, EVALUATIONS, SEEDS
-from .regal_table import lines_of
-from .regal_tasks import PARTS, TASKS
+from ....datasets.suites import POPULATIONS
+from ..result_page import TextTable, percent
+from .methods import BASELINE, EVALUATIONS, SEEDS
+from .reproduction import Settings
+from .table import lines_of
+from .tasks import PARTS, TASKS
 
 #: What files are called that are no whole test, where nobody gives them a name.
 _QUICK, _SAMPLE = "quick", "sample"
@@ -44,26 +45,12 @@ def taken_names() -> list[str]:
 # --- Tables -------------------------------------------------------------------------------------------------
 
 
-class TextTable(NamedTuple):
-    """A table as text.
-
-    Attributes:
-        title: What it is about.
-        headings: Of its columns.
-        rows: Its cells.
-    """
-
-    title: str
-    headings: Sequence[str]
-    rows: Sequence[Sequence[str]]
-
-
 def tables(document: Mapping[str, Any], lines: Sequence[Mapping[str, Any]] | None = None) -> list[TextTable]:
     """Everything that a reader is shown of a task: for each population its columns, then agents beside them.
 
     Args:
         document: What ``regal.run`` returns of the task.
-        lines: What :func:`~opgym.runs.reproduce.regal_table.lines_of` makes of it, if that is at hand.
+        lines: What :func:`~opgym.runs.reproduce.regal.table.lines_of` makes of it, if that is at hand.
     """
     lines, found = lines_of(document) if lines is None else lines, []
     for population in POPULATIONS:
@@ -143,16 +130,6 @@ def _row(name: str, by: Mapping[tuple[str, str], Mapping[str, Any]]) -> list[str
         f"{by[name, 'seconds']['value']:.2f}",
         f"{spent['value']:,.0f}",
     ]
-
-
-def percent(line: Mapping[str, Any] | None, digits: int = 1) -> str:
-    """A share in per cent, with its interval if it has one; ``-`` without a figure."""
-    if line is None:
-        return "-"
-    mean = f"{100 * line['value']:.{digits}f}"
-    if line["low"] is None:
-        return mean
-    return f"{mean} [{100 * line['low']:.{digits}f}, {100 * line['high']:.{digits}f}]"
 
 
 def _words(metric: str) -> str:

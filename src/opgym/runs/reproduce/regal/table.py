@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...datasets.suites import POPULATIONS
-from ...statistics import Interval, clustered_mean, clustered_ratio
-from .regal_methods import AGENT, BASELINE
+from ....datasets.suites import POPULATIONS
+from ....statistics import Interval, clustered_mean, clustered_ratio
+from .methods import AGENT, BASELINE
 
 Floats = NDArray[np.float64]
 #: Bootstrap samples of each of the many intervals of an agent beside every other column.

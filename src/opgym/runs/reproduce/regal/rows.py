@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-#: What no value, no count and no time of a run comes near: 2^63.
-_MOST = 2**63
+from ...row_file import is_number, is_whole
 
 
 def known_rows(rows: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -45,14 +43,3 @@ def _is_run(run: Any) -> bool:
         return False
     fits = run["value"] is None or (is_number(run["value"]) and run["value"] > 0)
     return fits and is_whole(run.get("evaluations")) and is_number(run.get("seconds"))
-
-
-def is_number(value: Any) -> bool:
-    """Whether it is a finite number, 0 or more."""
-    known = isinstance(value, int | float) and not isinstance(value, bool)
-    return known and 0 <= value < _MOST and math.isfinite(value)
-
-
-def is_whole(value: Any) -> bool:
-    """Whether it is a whole number, 0 or more."""
-    return isinstance(value, int) and is_number(value)

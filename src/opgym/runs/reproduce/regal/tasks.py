@@ -10,10 +10,10 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from ... import datasets
-from ...datasets import zoo
-from ...datasets.suites import POPULATIONS, Row
-from ..references.regal_suites import CAP, CAP_EVALUATIONS, SETTINGS, easy_peak, generated, row_of
+from .... import datasets
+from ....datasets import zoo
+from ....datasets.suites import POPULATIONS, Row
+from ...references.regal_suites import CAP, CAP_EVALUATIONS, SETTINGS, easy_peak, generated, row_of
 
 #: Suite of each task, and whether its transfers take time, which those of the suites do not.
 TASKS: Mapping[str, tuple[str, bool]] = MappingProxyType(

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from opgym.errors import InvalidDatasetError
-from opgym.runs.reproduce import regal_bars
-from opgym.runs.reproduce.regal_file import store
-from opgym.runs.reproduce.regal_page import with_results
-from opgym.runs.reproduce.regal_results import file_name
-from opgym.runs.reproduce.regal_table import DEVIATIONS
+from opgym.runs.reproduce.regal import bars
+from opgym.runs.reproduce.regal.page import with_results
+from opgym.runs.reproduce.regal.results_file import store
+from opgym.runs.reproduce.regal.table import DEVIATIONS
+from opgym.runs.reproduce.regal.texts import file_name
 
-from .test_regal_table import ROWS, _document
+from .test_table import ROWS, _document
 
 PAGE = "before\n<!-- results: memory-1 -->\nstale\n<!-- end of results -->\nafter\n"
 
@@ -81,7 +81,7 @@ def line(metric: str, value: float, low: float | None, task: str = "memory-1") -
 
 
 def test_a_bar_is_held_by_the_whole_interval_or_where_it_is_an_aim_by_the_figure() -> None:
-    rows = regal_bars.rows(
+    rows = bars.rows(
         {
             "memory-1": [
                 line("improvement", 0.061, 0.035),
@@ -92,7 +92,7 @@ def test_a_bar_is_held_by_the_whole_interval_or_where_it_is_an_aim_by_the_figure
         }
     )
     said = {text: (measured, held) for text, measured, held in rows}
-    assert len(said) == len(regal_bars.BARS)
+    assert len(said) == len(bars.BARS)
     assert said["memory-1: better than `brkga-5k` by more than the paper's 3.56 %, clearly"] == (
         "6.1 [3.5, 8.7]",
         "no",
@@ -110,5 +110,5 @@ def test_a_bar_is_held_by_the_whole_interval_or_where_it_is_an_aim_by_the_figure
 def test_the_page_has_a_row_for_each_bar(tmp_path: Path) -> None:
     store(_document(*ROWS), tmp_path / "regal-memory-1.jsonl")
     page = with_results(PAGE.replace("memory-1", "bars"), tmp_path)
-    assert page.count("| not measured yet |") == len(regal_bars.BARS)
+    assert page.count("| not measured yet |") == len(bars.BARS)
     assert page.startswith("before\n<!-- results: bars -->\n| bar | measured, % | held |\n|---|--:|--:|\n")

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from ...agents import make
-from ...datasets import read
-from ...errors import InvalidProblemError
-from ...graphs import Cluster
-from ...problems import Budget, PlacementProblem
-from ...statistics import clustered_mean
-from ..parallel import in_order
-from ..references.reference import heuristic_names
-from ..references.regal_suites import CAP_EVALUATIONS, SETTINGS, easy_peak, generated
+from ....agents import make
+from ....datasets import read
+from ....errors import InvalidProblemError
+from ....graphs import Cluster
+from ....problems import Budget, PlacementProblem
+from ....statistics import clustered_mean
+from ...parallel import in_order
+from ...references.reference import heuristic_names
+from ...references.regal_suites import CAP_EVALUATIONS, SETTINGS, easy_peak, generated
 
 #: Memory of a device, as a multiple of the peak that BRKGA finds where it has no limit.
 FACTORS = (1.0, 1.05, 1.1, 1.2, 1.35)

@@ -3,7 +3,7 @@
 import pytest
 
 from opgym.errors import InvalidProblemError
-from opgym.runs.reproduce.regal_cap import run
+from opgym.runs.reproduce.regal.cap import run
 
 
 def test_more_graphs_than_there_are() -> None:

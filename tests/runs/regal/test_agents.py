@@ -11,9 +11,9 @@ from opgym.agents.regal.base import SHELF
 from opgym.errors import InvalidProblemError, OpgymError, UnknownIdError
 from opgym.problems import Budget
 from opgym.runs.references.regal_suites import row_of
-from opgym.runs.reproduce.regal import Settings, run
-from opgym.runs.reproduce.regal_agents import learned_methods, seeded
-from opgym.runs.reproduce.regal_methods import AGENT, SEEDED_AGENT, starts_of
+from opgym.runs.reproduce.regal.agents import learned_methods, seeded
+from opgym.runs.reproduce.regal.methods import AGENT, SEEDED_AGENT, starts_of
+from opgym.runs.reproduce.regal.reproduction import Settings, run
 
 pytestmark = pytest.mark.usefixtures("guess")
 GRAPH = "synthetic/er?costs=bytes&seed=1000005"

@@ -11,11 +11,11 @@ from opgym import datasets
 from opgym.datasets.reference import lines
 from opgym.errors import InvalidProblemError, UnknownIdError
 from opgym.runs.evaluate.judging import MisreportedError
-from opgym.runs.reproduce import regal
-from opgym.runs.reproduce.regal import Settings, jobs, measure, run
-from opgym.runs.reproduce.regal_methods import BASE, SEEDS
-from opgym.runs.reproduce.regal_table import lines_of
-from opgym.runs.reproduce.regal_tasks import Graph
+from opgym.runs.reproduce.regal import reproduction
+from opgym.runs.reproduce.regal.methods import BASE, SEEDS
+from opgym.runs.reproduce.regal.reproduction import Settings, jobs, measure, run
+from opgym.runs.reproduce.regal.table import lines_of
+from opgym.runs.reproduce.regal.tasks import Graph
 
 FEW = Settings(("memory-1",), "validation", graphs=2, seeds=2, columns=("key-search-5k", "best-of-three"))
 
@@ -43,11 +43,11 @@ def counted(monkeypatch) -> list[str]:
     """What is measured, as it is."""
     seen: list[str] = []
 
-    def measured(job: regal.Job) -> dict[str, Any]:
+    def measured(job: reproduction.Job) -> dict[str, Any]:
         seen.append(f"{job.method.name} {job.graph.graph} {job.seeds}")
         return measure(job)
 
-    monkeypatch.setattr(regal, "measure", measured)
+    monkeypatch.setattr(reproduction, "measure", measured)
     return seen
 
 
@@ -105,7 +105,7 @@ def test_another_budget_is_that_of_all_that_had_the_same() -> None:
 
 
 def test_a_dear_column_runs_on_the_first_rows_only(monkeypatch) -> None:
-    monkeypatch.setattr("opgym.runs.reproduce.regal_methods.installed", lambda: True)
+    monkeypatch.setattr("opgym.runs.reproduce.regal.methods.installed", lambda: True)
     wanted = jobs(Settings(("memory-1",), columns=("cp-sat",)))
     proofs = [job for job in wanted if job.method.name == "cp-sat"]
     assert len(proofs) == 24 + 12

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from ...agents import Result
-from ...agents.exact.cp_sat.engine import installed
-from ...conf import agent
-from ...problems import Budget, PlacementProblem, SchedulingProblem
-from ..evaluate.contestants import Contestant
-from . import headroom
+from ....agents import Result
+from ....agents.exact.cp_sat.engine import installed
+from ....conf import agent
+from ....problems import Budget, PlacementProblem, SchedulingProblem
+from ...evaluate.contestants import Contestant
+from .. import headroom
 
 Problem = SchedulingProblem | PlacementProblem
 

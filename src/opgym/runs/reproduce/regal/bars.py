@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .regal_table import PAPER
+from .table import PAPER
 
 AGENT, POPULATION = "regal-plus", "synthetic"
 #: Columns with as many evaluations that it has to beat.

@@ -8,12 +8,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from ...datasets.suites import POPULATIONS
-from ...errors import InvalidDatasetError
-from ...graphs.atomic import write_text
-from .regal_methods import AGENT, BASELINE, SEEDED_AGENT
-from .regal_rows import is_number, is_whole
-from .regal_tasks import PARTS, TASKS
+from ....datasets.suites import POPULATIONS
+from ....errors import InvalidDatasetError
+from ....graphs.atomic import write_text
+from ...row_file import is_number, is_whole
+from .methods import AGENT, BASELINE, SEEDED_AGENT
+from .tasks import PARTS, TASKS
 
 FORMAT = "opgym.regal-results/1"
 _Check = Callable[[Any], bool]

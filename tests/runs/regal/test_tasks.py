@@ -5,8 +5,8 @@ import math
 from opgym import datasets
 from opgym.problems import PlacementProblem
 from opgym.runs.references.regal_suites import CAP, easy_peak, generated
-from opgym.runs.reproduce.regal import QUICK_GRAPHS, Settings
-from opgym.runs.reproduce.regal_tasks import TASKS, Graph, devices_of, graphs_of, spread
+from opgym.runs.reproduce.regal.reproduction import QUICK_GRAPHS, Settings
+from opgym.runs.reproduce.regal.tasks import TASKS, Graph, devices_of, graphs_of, spread
 
 GRAPH = "synthetic/er?costs=bytes&seed=1000005"
 

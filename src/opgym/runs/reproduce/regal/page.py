@@ -7,21 +7,19 @@ these files. ``opgym reproduce regal --out DIR`` leaves such files in DIR; copyi
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ...errors import InvalidDatasetError
-from . import regal_bars
-from .regal_file import stored
-from .regal_results import file_name, tables, without_headroom
-from .regal_table import DEVIATIONS, lines_of
-from .regal_tasks import TASKS
+from ....errors import InvalidDatasetError
+from ..result_page import BLOCK, markdown
+from . import bars
+from .results_file import stored
+from .table import DEVIATIONS, lines_of
+from .tasks import TASKS
+from .texts import file_name, tables, without_headroom
 
 _BARS, _DEVIATIONS = "bars", "deviations"
-#: A block of a page that is made anew.
-BLOCK = re.compile(r"(<!-- results: (?P<name>[\w-]+) -->\n).*?(<!-- end of results -->)", re.DOTALL)
 
 
 def with_results(page: str, folder: Path) -> str:
@@ -47,8 +45,8 @@ def with_results(page: str, folder: Path) -> str:
         if name == _DEVIATIONS:
             text = "".join(f"- {deviation}\n" for deviation in DEVIATIONS)
         elif name == _BARS:
-            known = {bar.task: reported(bar.task) for bar in regal_bars.BARS}
-            rows = regal_bars.rows({task: found[1] for task, found in known.items() if found is not None})
+            known = {bar.task: reported(bar.task) for bar in bars.BARS}
+            rows = bars.rows({task: found[1] for task, found in known.items() if found is not None})
             text = markdown(("bar", "measured, %", "held"), rows)
         else:
             found = reported(name)
@@ -82,13 +80,3 @@ def _tables(document: dict[str, Any], lines: list[dict[str, Any]]) -> str:
     if (reason := without_headroom(document)) is not None:
         text.append(f"No headroom: {reason}.\n")
     return "\n" + "\n".join(text) + "\n"
-
-
-def markdown(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table as Markdown."""
-    rule = "|---|" + "--:|" * (len(headings) - 1)
-    return "".join(f"{line}\n" for line in (_line(headings), rule, *map(_line, rows)))
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"

@@ -14,22 +14,22 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from ... import datasets
-from ...agents import Result
-from ...datasets.reference import lines
-from ...datasets.relatives import relatives
-from ...datasets.suites import POPULATIONS
-from ...errors import InvalidProblemError, unknown_id
-from ..evaluate.cases import Case
-from ..evaluate.judging import Posed, judged, posed_case
-from ..parallel import in_order
-from ..references.regal_suites import generated
-from ..row_file import RowFile
-from .headroom import MOST_EVALUATIONS
-from .regal_agents import learned_methods, seeded
-from .regal_methods import BASELINE, EVALUATIONS, SEEDS, Method, baselines
-from .regal_rows import known_rows, take
-from .regal_tasks import PARTS, TASKS, Graph, devices_of, graphs_of, listed
+from .... import datasets
+from ....agents import Result
+from ....datasets.reference import lines
+from ....datasets.relatives import relatives
+from ....datasets.suites import POPULATIONS
+from ....errors import InvalidProblemError, unknown_id
+from ...evaluate.cases import Case
+from ...evaluate.judging import Posed, judged, posed_case
+from ...parallel import in_order
+from ...references.regal_suites import generated
+from ...row_file import RowFile
+from ..headroom import MOST_EVALUATIONS
+from .agents import learned_methods, seeded
+from .methods import BASELINE, EVALUATIONS, SEEDS, Method, baselines
+from .rows import known_rows, take
+from .tasks import PARTS, TASKS, Graph, devices_of, graphs_of, listed
 
 #: Raised when what a row holds changes its meaning: rows of other versions are measured anew.
 ROW_VERSION = 1
@@ -50,7 +50,7 @@ class Settings:
         graphs: At most so many of each population, evenly spread over the part; ``None``: all of the test,
             ``VALIDATION_GRAPHS`` of validation.
         seeds: How many of ``SEEDS``.
-        agents: Learned agents, see :func:`~opgym.runs.reproduce.regal_agents.learned_methods`.
+        agents: Learned agents, see :func:`~opgym.runs.reproduce.regal.agents.learned_methods`.
         columns: Names of the columns to run beside agents; ``None``: all baselines, and with links those that are soon
             done. The base is always among them.
         quick: Whether to leave out what takes long: of graphs, of seeds, and of columns.

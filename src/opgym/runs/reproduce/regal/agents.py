@@ -10,16 +10,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ...agents import Learner, Solver, is_learner, names
-from ...agents.networks.saved import WEIGHTS_FILE
-from ...agents.networks.shelf import NONE
-from ...agents.regal.base import SHELF, ProposalLearner
-from ...agents.registry import solver_class
-from ...agents.saved import AGENT_FILE, load, saved_in
-from ...conf import agent, agent_names
-from ...errors import InvalidProblemError, unknown_id
-from ..evaluate.contestants import Contestant, is_solver
-from .regal_methods import AGENT, SEEDED_AGENT, Method, starts_of
+from ....agents import Learner, Solver, is_learner, names
+from ....agents.networks.saved import WEIGHTS_FILE
+from ....agents.networks.shelf import NONE
+from ....agents.regal.base import SHELF, ProposalLearner
+from ....agents.registry import solver_class
+from ....agents.saved import AGENT_FILE, load, saved_in
+from ....conf import agent, agent_names
+from ....errors import InvalidProblemError, unknown_id
+from ...evaluate.contestants import Contestant, is_solver
+from .methods import AGENT, SEEDED_AGENT, Method, starts_of
 
 _TRAINING = re.compile(r"(?P<stem>.+?)-seed[0-9]+")
 _NAME = re.compile(r"(?P<name>[\w.-]+)=(?P<given>.+)", re.DOTALL)

@@ -9,8 +9,9 @@ from opgym.conf import agent
 from opgym.datasets.reference import lines
 from opgym.problems import Budget
 from opgym.runs.references import regal_suites
-from opgym.runs.reproduce import headroom, regal_methods
-from opgym.runs.reproduce.regal_methods import BASE, SEEDS, Method, baselines
+from opgym.runs.reproduce import headroom
+from opgym.runs.reproduce.regal import methods
+from opgym.runs.reproduce.regal.methods import BASE, SEEDS, Method, baselines
 
 GRAPH = "synthetic/er?costs=bytes&seed=1000005"
 
@@ -27,7 +28,7 @@ def _problem(devices: int):
 
 @pytest.mark.parametrize("devices", [1, 2])
 def test_every_baseline_of_the_paper_and_those_that_decide_are_columns(devices: int, monkeypatch) -> None:
-    monkeypatch.setattr(regal_methods, "installed", lambda: True)
+    monkeypatch.setattr(methods, "installed", lambda: True)
     found = {method.name: method for method in baselines(devices)}
     assert next(iter(found)) == BASE
     of_one_device = {"best-of-three"} if devices == 1 else set()
@@ -41,7 +42,7 @@ def test_every_baseline_of_the_paper_and_those_that_decide_are_columns(devices: 
     assert budgets["idrs-100k"] == 100_000
     assert all(count in (None, 5_000) for name, count in budgets.items() if not found[name].long)
     assert len({str(method.key) for method in found.values()}) == len(found)
-    monkeypatch.setattr(regal_methods, "installed", lambda: False)
+    monkeypatch.setattr(methods, "installed", lambda: False)
     assert "cp-sat" not in [method.name for method in baselines(devices)]
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from opgym.errors import InvalidDatasetError
-from opgym.runs.reproduce.regal import Settings
-from opgym.runs.reproduce.regal_file import store, stored
-from opgym.runs.reproduce.regal_results import file_name, sample_name, tables
+from opgym.runs.reproduce.regal.reproduction import Settings
+from opgym.runs.reproduce.regal.results_file import store, stored
+from opgym.runs.reproduce.regal.texts import file_name, sample_name, tables
 
-from .test_regal_table import METHODS, ROWS, _document
+from .test_table import METHODS, ROWS, _document
 
 
 def test_results_come_back(tmp_path: Path) -> None:
