@@ -15,7 +15,7 @@ from opgym.agents.gdp.encoder import SageLayer
 from opgym.agents.gdp.gdp import Gdp
 from opgym.agents.gdp.instance import Instance
 from opgym.agents.gdp.policy import Policy
-from opgym.agents.gdp.ppo import Ppo, Recipe, _drawn, new_policy
+from opgym.agents.gdp.ppo import Ppo, Recipe, new_policy
 from opgym.agents.networks.placing.ops import neighbours
 from opgym.datasets import load
 from opgym.errors import InvalidProblemError, UnknownIdError
@@ -150,33 +150,6 @@ def test_a_unit_says_the_mean_of_its_ops():
         members = instance.units.of_op == unit
         expected = torch.log_softmax(said[torch.from_numpy(members)].mean(0), 0)
         assert torch.allclose(found[unit], expected, atol=1e-6)
-
-
-def test_draws_follow_the_probabilities_and_nothing_impossible_is_drawn():
-    probability = np.array(
-        [[0.5, 0.25, 0.25, 0], [0, 0, 1, 0], [0.1, 0, 0.9, 0], [0, 0.3, 0, 0.7]], np.float32
-    )
-    drawn = _drawn(probability, 20_000, np.random.default_rng(0))
-    share = np.stack([(drawn == device).mean(0) for device in range(4)], axis=1)
-    assert np.abs(share - probability).max() < 0.01
-    assert (share[probability == 0] == 0).all()
-
-
-class Fixed:
-    """An rng whose draws are given."""
-
-    def __init__(self, value):
-        self.value = value
-
-    def random(self, size, dtype):
-        return np.full(size, self.value, dtype)
-
-
-def test_rounding_draws_nothing_impossible():
-    probability = np.full((1, 7), np.float32(1) / 6)
-    probability[0, 6] = 0
-    assert _drawn(probability, 1, Fixed(1 - 2**-24)).max() == 5
-    assert _drawn(np.array([[0, 1]], np.float32), 1, Fixed(0.0)).min() == 1
 
 
 def placer(problem, **recipe):

@@ -10,6 +10,7 @@ pytest.importorskip("torch")
 import torch
 
 from opgym.agents.networks.placing.baseline import Baseline, Baselines, standardised
+from opgym.agents.networks.placing.drawing import drawn
 from opgym.agents.networks.placing.judging import INVALID_REWARD, Counted, Reward
 from opgym.agents.networks.placing.learned import fingerprint_of, key_of
 from opgym.agents.networks.placing.ops import kind_codes, kinds_of, neighbours, output_shapes
@@ -154,3 +155,23 @@ def test_problems_that_differ_have_other_keys():
     assert len({key_of(problem) for problem in problems}) == len(problems)
     assert key_of(problems[0]) == key_of(PlacementProblem(graph, Cluster.parse("2xP100")))
     assert fingerprint_of(problems) != fingerprint_of(problems[::-1])
+
+
+@pytest.mark.parametrize("precision", [np.float32, np.float64])
+def test_draws_follow_the_probabilities_and_nothing_impossible_is_drawn(precision):
+    probability = np.array(
+        [[0.5, 0.25, 0.25, 0], [0, 0, 1, 0], [0.1, 0, 0.9, 0], [0, 0.3, 0, 0.7]], precision
+    )
+    devices = drawn(probability, np.random.default_rng(0).random((20_000, 4), precision))
+    share = np.stack([(devices == device).mean(0) for device in range(4)], axis=1)
+    assert np.abs(share - probability).max() < 0.01
+    assert (share[probability == 0] == 0).all()
+
+
+@pytest.mark.parametrize("precision", [np.float32, np.float64])
+def test_rounding_draws_nothing_impossible(precision):
+    probability = np.full((1, 7), precision(1) / 6)
+    probability[0, 6] = 0
+    most = np.nextafter(precision(1), precision(0))
+    assert drawn(probability, np.array([most])).max() == 5
+    assert drawn(np.array([[0, 1]], precision), np.array([precision(0)])).min() == 1

@@ -11,7 +11,7 @@ import torch
 
 from opgym.agents.placeto import reinforce
 from opgym.agents.placeto.baseline import StepBaselines
-from opgym.agents.placeto.episodes import Trials, _drawn, cost_of, play, returns_of, states_of
+from opgym.agents.placeto.episodes import Trials, cost_of, play, returns_of, states_of
 from opgym.agents.placeto.policy import new_policy
 from opgym.agents.placeto.reinforce import Recipe, Reinforce
 from opgym.agents.placeto.shape import Shape
@@ -134,32 +134,6 @@ def test_a_baseline_is_that_of_the_same_step_in_the_last_updates():
     again.set_state(baselines.state())
     for one in (baselines, again):
         assert np.allclose(one.advantages("a", returns[2]), returns[2] - recent[:, None])
-
-
-def test_draws_follow_the_probabilities_and_nothing_impossible_is_drawn():
-    probability = np.array([[0.5, 0.25, 0.25, 0], [0, 0, 1, 0], [0.1, 0, 0.9, 0], [0, 0.3, 0, 0.7]])
-    rng = np.random.default_rng(0)
-    drawn = np.stack([_drawn(probability, rng) for _ in range(10_000)])
-    share = np.stack([(drawn == device).mean(0) for device in range(4)], axis=1)
-    assert np.abs(share - probability).max() < 0.015
-    assert (share[probability == 0] == 0).all()
-
-
-class Fixed:
-    """An rng whose draws are given."""
-
-    def __init__(self, value):
-        self.value = value
-
-    def random(self, size):
-        return np.full(size, self.value)
-
-
-def test_rounding_draws_nothing_impossible():
-    probability = np.full((1, 7), 1 / 6)
-    probability[0, 6] = 0
-    assert _drawn(probability, Fixed(1.0)).tolist() == [5]
-    assert _drawn(np.array([[0.0, 1.0]]), Fixed(0.0)).tolist() == [1]
 
 
 @pytest.mark.parametrize("reward", ["improvement", "final"])
