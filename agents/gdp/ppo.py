@@ -13,6 +13,7 @@ from torch import Tensor
 from ...problems import PlacementProblem
 from .. import metrics
 from ..networks.placing.baseline import Baselines, standardised
+from ..networks.placing.drawing import drawn
 from ..networks.placing.judging import INVALID_REWARD, Judge
 from ..networks.placing.placer import Placer
 from .instance import Instance
@@ -78,7 +79,8 @@ class Ppo(Placer[Instance]):
         recipe = self._recipe
         with torch.no_grad():
             before = self.policy(instance)
-        chosen = _drawn(before.exp().cpu().numpy(), recipe.samples, rng)
+        probability = before.exp().cpu().numpy()
+        chosen = drawn(probability, rng.random((recipe.samples, len(probability)), np.float32))
         outcomes = [judge(device) for device in instance.units.device_of_ops(chosen)]
         rewards = torch.tensor([instance.reward(outcome) for outcome in outcomes])
         advantage = self._baselines.advantages(instance.key, rewards)
@@ -129,15 +131,6 @@ class Ppo(Placer[Instance]):
 
     def set_state(self, state: dict[str, Any]) -> None:
         self._baselines.set_state(state["baselines"])
-
-
-def _drawn(probability: NDArray[np.float32], samples: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Draws a device for each unit, ``[samples, units] int64``, by probabilities ``[units, devices]``."""
-    rising = probability.cumsum(axis=1)
-    drawn = rng.random((samples, len(probability), 1), np.float32) * rising[:, -1:]
-    chosen: NDArray[np.int64] = (rising <= drawn).sum(axis=2)
-    possible: NDArray[np.int64] = (probability > 0).cumsum(axis=1).argmax(axis=1)
-    return np.minimum(chosen, possible)  # rounding may have drawn what has no probability
 
 
 def new_policy(shape: Shape, seed: int) -> Policy:

@@ -9,13 +9,14 @@ import torch
 from numpy.typing import NDArray
 
 from ...outcome import Outcome
+from ..networks.placing.drawing import drawn
 from ..networks.placing.judging import INVALID_REWARD, Judge
 from .instance import Instance
 from .policy import Policy
 
 
 def cost_of(outcome: Outcome, reference: float) -> float:
-    """What an episode makes smaller: the run time, in runs of all work on the fastest single device (section 3.1).
+    """What an episode makes smaller: the run time, in runs of all work on the fastest single device.
 
     What does not fit into memory costs ten of them, and ten more for as much memory as its fullest device has, whatever
     its run time. The paper adds a penalty for the excess to the run time; if that is weak, fast placements that do not
@@ -84,7 +85,7 @@ def play(
     *,
     every_step: bool,
 ) -> Episodes:
-    """Plays episodes, all of them step by step, so that one look of the network serves all (section 3.1).
+    """Plays episodes, all of them step by step, so that one look of the network serves all.
 
     Placements that were tried before in the update are not tried again, but the end of each episode is: an update
     always costs evaluations, whatever it finds.
@@ -104,7 +105,8 @@ def play(
     last = len(start) - 1
     ends: list[Outcome] = []
     for group in range(len(start)):
-        device[group] = _drawn(_probability(policy, instance, device, group), rng)
+        probability = _probability(policy, instance, device, group)
+        device[group] = drawn(probability, rng.random(len(probability)))
         if every_step or group == last:
             ends = [trials(column, again=group == last) for column in device.T]
             costs.append([cost_of(outcome, reference) for outcome in ends])
@@ -161,12 +163,3 @@ def _probability(
             policy(instance, torch.from_numpy(device).to(at), current).exp().double().cpu().numpy()
         )
     return said
-
-
-def _drawn(probability: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.int64]:
-    """A device for each episode, ``[episodes] int64``, by probabilities ``[episodes, devices]``."""
-    rising = probability.cumsum(axis=1)
-    drawn = rng.random((len(probability), 1)) * rising[:, -1:]
-    chosen: NDArray[np.int64] = (rising <= drawn).sum(axis=1)
-    possible: NDArray[np.int64] = (probability > 0).cumsum(axis=1).argmax(axis=1)
-    return np.minimum(chosen, possible)  # rounding may have drawn what has no probability

@@ -19,7 +19,7 @@ _FIELDS = 4
 
 
 class Aggregator(nn.Module):
-    """What a set of groups says: ``relu(g(sum of relu(f(x))))`` (Addanki et al. 2019, section 3.2).
+    """What a set of groups says: ``relu(g(sum of relu(f(x))))`` (Addanki et al. 2019).
 
     Args:
         width: Numbers per group.
@@ -32,7 +32,7 @@ class Aggregator(nn.Module):
 
 
 class Messages(Aggregator):
-    """Message passing along one direction of the edges; all its steps have the same weights (section 3.2).
+    """Message passing along one direction of the edges; all its steps have the same weights.
 
     ``x <- g(sum over neighbours of f(x)) + x_0``, x_0 being what is known of a group itself, as in the released code:
     with as many steps as the longest path is long, it hears of all groups from which one leads to it.
@@ -63,7 +63,7 @@ class Messages(Aggregator):
 
 
 class Pool(Aggregator):
-    """What the groups around a group say, however far away they are (section 3.2)."""
+    """What the groups around a group say, however far away they are."""
 
     def forward(self, groups: Tensor, weights: Tensor) -> Tensor:
         """What they say together, ``[states, width]``.
@@ -124,7 +124,7 @@ class Policy(nn.Module):
         return functional.log_softmax(logits, dim=1)
 
     def _fields(self, graph: Instance, device: Tensor, current: Tensor) -> Tensor:
-        """What is known of each group in each state (section 3.1), ``[groups, states, 4 + devices]``."""
+        """What is known of each group in each state, ``[groups, states, 4 + devices]``."""
         groups, states = device.shape
         index = torch.arange(groups, device=device.device)[:, None]
         there = torch.arange(graph.allowed.shape[1], device=device.device)
