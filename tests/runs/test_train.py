@@ -57,6 +57,21 @@ def test_the_result_is_that_of_the_best_placement_of_the_training(train, tmp_pat
     assert TrainResult.load(folder).value == best
 
 
+@pytest.mark.parametrize("chosen", [(), ("problem.validation=learned",)])
+def test_weights_may_be_chosen_by_what_is_learned_from(train, tmp_path, chosen):
+    pytest.importorskip("torch")
+    from opgym import agents
+
+    options = {"samples": 2, "width": 8, "heads": 2, "validate_every": 1}
+    small = [*(f"agent.options.{name}={value}" for name, value in options.items()), "trainer.evaluations=1"]
+    done = train("agent=gdp", "problem=tiny", "trainer.steps=4", "logger=jsonl", *small, *chosen)
+    assert done.exit_code == 0, done.stderr
+    training = agents.load(_only_run(tmp_path)).learned.trainings[-1]
+    assert (training.validation_gain is not None) == bool(chosen)
+    log = (_only_run(tmp_path) / "metrics.jsonl").read_text()
+    assert ("validation" in log) == bool(chosen)
+
+
 def test_the_same_seed_gives_the_same_and_another_one_another(train, tmp_path):
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         assert train(*GUESS, f"name={name}", f"seed={seed}").exit_code == 0

@@ -18,6 +18,8 @@ from ...errors import InvalidProblemError
 
 #: Settings that change where a run lies, how it is watched or on how many cores it runs, and not what it is.
 OUTSIDE = ("logger", "name", "runs", "resume")
+#: As ``problem.validation``: weights are chosen by the problems that are learned from.
+LEARNED = "learned"
 _DIGEST_LENGTH = 8
 #: More steps, or solutions, than any training can take; names of checkpoints have as many digits.
 _MOST_STEPS = 10**12 - 1
@@ -73,7 +75,7 @@ class ProblemConfig:
         most_ops: With ``protocol``, of the largest graph; ``None``: there is no limit.
         validation: Random graphs of the validation part of ``suites``, as ``rows``, or so many problems of
             ``protocol``, by which the learner chooses among its weights, and which the trained agent is evaluated on;
-            ``None``: none.
+            ``"learned"``: the very problems that it learns from; ``None``: none.
     """
 
     graph: Any = None

@@ -54,7 +54,7 @@ def pose_validation(config: ProblemConfig) -> list[NamedProblem]:
     if config.suites is None or config.part != "train":
         raise InvalidProblemError(
             f"problem.validation = {config.validation!r} takes random graphs of problem.suites, beside those of "
-            "problem.part=train; leave it out"
+            "problem.part=train; leave it out, or say `learned` for those that are learned from"
         )
     return _posed(_suites(config.suites), "validation", config.validation, "problem.validation")
 

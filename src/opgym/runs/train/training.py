@@ -35,7 +35,7 @@ from ..run_folder import (
     write_folder,
     write_result,
 )
-from .config import TrainConfig
+from .config import LEARNED, TrainConfig
 from .generated_problems import pose_validation
 from .problems import PROBLEM_TYPES, NamedProblem, pose
 
@@ -240,7 +240,8 @@ def pose_for(learner: Learner[Any, Any], config: TrainConfig) -> list[NamedProbl
     Raises:
         OpgymError: They cannot be posed, or the learner refuses them, or the settings with them.
     """
-    problems, validation = pose(config.problem, config.env.id), pose_validation(config.problem)
+    problems = pose(config.problem, config.env.id)
+    validation = _chosen_by(config, problems)
     if validation and not learner.selects:
         raise InvalidProblemError(
             f"agent {learner.name!r} does not choose among its weights; leave problem.validation out"
@@ -248,6 +249,11 @@ def pose_for(learner: Learner[Any, Any], config: TrainConfig) -> list[NamedProbl
     require_applies(learner, [*problems, *validation])
     learner.check([named.problem for named in problems], seed=config.seed)
     return problems
+
+
+def _chosen_by(config: TrainConfig, problems: list[NamedProblem]) -> list[NamedProblem]:
+    """The problems that weights are chosen by, where that is asked for."""
+    return problems if config.problem.validation == LEARNED else pose_validation(config.problem)
 
 
 def _stored(config: TrainConfig) -> dict[str, Any]:
@@ -314,7 +320,7 @@ def _train(
             every_steps=config.trainer.checkpoint_steps,
             every_minutes=config.trainer.checkpoint_minutes,
         )
-        validation = pose_validation(config.problem)
+        validation = _chosen_by(config, problems)
         chosen_by = {"validation": [named.problem for named in validation]} if validation else {}
         trained = learner.fit(
             [named.problem for named in problems],
