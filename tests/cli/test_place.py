@@ -1,6 +1,7 @@
 """``opgym place``: rows, files, refusals, determinism."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -175,12 +176,12 @@ def test_a_broken_solver_does_not_take_the_others_down(monkeypatch: pytest.Monke
 
 def test_all_files(model: Path, tmp_path: Path, rows: Callable[..., Any]) -> None:
     pytest.importorskip("matplotlib", reason="the extra opgym[plot] is not installed")
-    files = {name: tmp_path / "out" / name for name in ("s.json", "t.json", "p.svg", "made/here")}
+    files = {name: tmp_path / "out" / name for name in ("s.json", "t.json", "p.svg", "m.svg", "made/here")}
     (tmp_path / "out").mkdir()
     best = rows(
         "place", model, "--dim", "batch=64", "--cluster", "2xP100@nvlink",
         "--solver", "m-etf", "--solver", "metis", "--out", files["s.json"], "--trace", files["t.json"],
-        "--plot", files["p.svg"], "--export", files["made/here"],
+        "--plot", files["p.svg"], "--map", files["m.svg"], "--export", files["made/here"],
     )[0]  # fmt: skip
     checked = rows("check", model, files["s.json"], "--dim", "batch=64", "--cluster", "2xP100@nvlink")
     assert (checked["value"], checked["verdict"]) == (best["value"], "ok")
@@ -188,7 +189,9 @@ def test_all_files(model: Path, tmp_path: Path, rows: Callable[..., Any]) -> Non
     end = max(event["ts"] + event["dur"] for event in trace["traceEvents"] if event["ph"] == "X")
     assert round(end * 1000) == best["value"]
     assert "P100" not in files["p.svg"].read_text()[:20]
-    assert files["p.svg"].read_bytes().startswith(b"<?xml")
+    for picture in ("p.svg", "m.svg"):
+        assert files[picture].read_bytes().startswith(b"<?xml")
+    assert len(re.findall('id="axes_', files["m.svg"].read_text())) == 2  # a panel for each solver
     device_map = json.loads((files["made/here"] / "branches.device_map.json").read_text())
     assert len(device_map["ops"]) == 25
     placed = onnx.load(files["made/here"] / "branches.placed.onnx")
@@ -241,13 +244,13 @@ def test_bad_options(
     assert message in refused("place", model, *dims, *arguments, "--json")
 
 
-@pytest.mark.parametrize("option", ["--out", "--trace", "--plot", "--export"])
+@pytest.mark.parametrize("option", ["--out", "--trace", "--plot", "--map", "--export"])
 def test_unwritable_places_are_refused_before_any_work(
     option: str, tmp_path: Path, refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(agents.PlacementSolver, "solve", lambda *_: pytest.fail("a solver ran"))
     (tmp_path / "file").write_text("")
-    suffix = {"--plot": "p.svg", "--export": ""}.get(option, "f.json")
+    suffix = {"--plot": "p.svg", "--map": "m.svg", "--export": ""}.get(option, "f.json")
     for target in (tmp_path / "file" / suffix, Path("/proc/nowhere") / suffix):
         message = refused("place", "example/rnn-train", option, target)
         assert option in message
@@ -263,7 +266,8 @@ def test_a_folder_a_device_and_one_name_twice_are_no_files(
     assert "already the file of --out" in refused(
         "place", "example/rnn-train", "--out", same, "--trace", same
     )
-    assert ".svg, .png, .pdf" in refused("place", "example/rnn-train", "--plot", tmp_path / "p.jpeg")
+    for option in ("--plot", "--map"):
+        assert ".svg, .png, .pdf" in refused("place", "example/rnn-train", option, tmp_path / "p.jpeg")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -90,6 +91,14 @@ def place(
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw that timeline: .svg, .png or .pdf.")
     ] = None,
+    devices: Annotated[
+        Path | None,
+        typer.Option(
+            "--map",
+            metavar="FILE",
+            help="Draw on which devices each solver puts the ops: .svg, .png or .pdf.",
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Place a model on devices by every method, and see how far the best is from a bound.
@@ -101,6 +110,7 @@ def place(
     opgym place model.onnx --dim batch=8 --cluster 4xA100@nvlink3 --plot timeline.svg --export placed/
     opgym place model.onnx --solver m-etf --solver annealing --seconds 60 --out best.json
     opgym place model.onnx --solver gdp --finetune 30 --out best.json
+    opgym place model.onnx --solver human-expert --solver annealing --map devices.svg
     opgym place bert24_inference.json --solver dp --json
     opgym place example/two-branch --cluster 2xP100 --exact
     ```
@@ -129,9 +139,10 @@ def place(
         option = "--pure" if pure else "--finetune"
         raise typer.BadParameter("needs a learned placer, e.g. --solver gdp", param_hint=option)
     beside = heuristics_beside(chosen, names()) if placers and not pure else []
-    _require_targets(model, out, export, trace, plot)
+    files = {"--out": out, "--trace": trace, "--plot": plot, "--map": devices}
+    _require_targets(model, files, export)
     imported = ImportChoices(dim, subgraphs, trust, shape, flops).read(model)
-    require_no_weights(imported, {"--out": out, "--trace": trace, "--plot": plot})
+    require_no_weights(imported, files)
     problem = pose(imported, cluster, objective, micro_batches, schedule)
     show_progress = not as_json and sys.stderr.isatty()
     solved = solve_all(
@@ -146,6 +157,9 @@ def place(
     results = ranked([*solved.results, *ranked(others.results)[:1]])
     bound = tightest_bound(problem, results)
     written = _write(results[0], problem, imported, model, out, export, trace, plot)
+    if devices is not None:
+        _draw_devices(results, problem, devices)
+        written.append(devices)
     if as_json:
         print_json([json_row(result, bound) for result in results])
     else:
@@ -157,11 +171,9 @@ def place(
         raise typer.Exit(1)
 
 
-def _require_targets(
-    model: str, out: Path | None, export: Path | None, trace: Path | None, plot: Path | None
-) -> None:
+def _require_targets(model: str, files: Mapping[str, Path | None], export: Path | None) -> None:
     """Refuses what could not be written, before any solver runs."""
-    require_files(model, {"--out": out, "--trace": trace, "--plot": plot})
+    require_files(model, files)
     if export is not None:
         require_folder(export, "--export")
 
@@ -207,3 +219,16 @@ def _write(
         )
         written.append(plot)
     return written
+
+
+def _draw_devices(results: Sequence[Result[Placement]], problem: PlacementProblem, path: Path) -> None:
+    """Draws the placement of each solver, best first."""
+    from ..graphs.plot import PlacementMap, plot_placements
+    from ..graphs.units import format_value
+
+    maps = []
+    for result in results:
+        outcome = result.outcome
+        worth = format_value(outcome.value, outcome.unit) if outcome.ok else outcome.verdict.value
+        maps.append(PlacementMap(f"{result.solver}: {worth}", result.solution.device))
+    plot_placements(problem.graph, problem.cluster, maps, path)

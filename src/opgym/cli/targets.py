@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,21 +13,23 @@ import typer
 if TYPE_CHECKING:
     from ..graphs.readers import Imported
 
+#: Options whose files are pictures.
+_PICTURES = ("--plot", "--map")
 
-def require_files(model: str, paths: dict[str, Path | None]) -> None:
+
+def require_files(model: str, paths: Mapping[str, Path | None]) -> None:
     """Refuses files that a command could not write about a model, or had better not.
 
     Args:
         model: The file or the id that the command reads.
-        paths: Option and file; ``--plot`` is a picture.
+        paths: Option and file; ``--plot`` and ``--map`` are pictures.
 
     Raises:
         typer.BadParameter: Naming the option, the path and the reason.
         OpgymError: The picture has no known format.
     """
     require_distinct(paths)
-    picture = paths.get("--plot")
-    if picture is not None:
+    for picture in filter(None, map(paths.get, _PICTURES)):
         from ..graphs.plot import require_picture_path
 
         require_picture_path(picture)
@@ -38,7 +41,7 @@ def require_files(model: str, paths: dict[str, Path | None]) -> None:
             raise typer.BadParameter(f"{path} is the model itself; give another name", param_hint=option)
 
 
-def require_no_weights(imported: Imported, paths: dict[str, Path | None]) -> None:
+def require_no_weights(imported: Imported, paths: Mapping[str, Path | None]) -> None:
     """Refuses files that hold the weights of the model.
 
     Raises:
@@ -82,7 +85,7 @@ def require_folder(path: Path, option: str) -> None:
     _require_folder(path, path, option)
 
 
-def require_distinct(paths: dict[str, Path | None]) -> None:
+def require_distinct(paths: Mapping[str, Path | None]) -> None:
     """Refuses two outputs under one name.
 
     Raises:
