@@ -51,7 +51,7 @@ def palette(graph: Graph, busy_ns: NDArray[np.int64]) -> Palette:
 def _by_layer(graph: Graph) -> Palette:
     count = len(graph.layers)
     few = count <= len(HUES)
-    forward = list(HUES[:count]) if few else [_between(SEQUENCE, i / (count - 1)) for i in range(count)]
+    forward = list(HUES[:count]) if few else [between(SEQUENCE, i / (count - 1)) for i in range(count)]
     trains = bool((graph.op_direction == DIRECTIONS.index("backward")).any())
     lighter = [_mix(color, "#ffffff", 0.45) for color in forward] if trains else []
     colors = (*forward, *lighter, OTHER)
@@ -85,7 +85,8 @@ def _by_kind(graph: Graph, busy_ns: NDArray[np.int64]) -> Palette:
     return Palette((*HUES[: len(named)], OTHER), color_of[graph.op_kind], tuple(legend))
 
 
-def _between(stops: tuple[str, ...], share: float) -> str:
+def between(stops: tuple[str, ...], share: float) -> str:
+    """The colour at ``share`` of the way along some stops."""
     at = share * (len(stops) - 1)
     left = min(int(at), len(stops) - 2)
     return _mix(stops[left], stops[left + 1], at - left)
