@@ -48,12 +48,12 @@ class Gdp(PlacementLearner):
         head_gain: Spread of the untrained preferences among devices.
     """
 
-    epochs: int = 2
+    epochs: int = 1
     clip: float = 0.2
     ratio: str = "graph"
     devices: int = 8
     width: int = 64
-    rounds: int = 2
+    rounds: int = 1
     layers: int = 2
     heads: int = 4
     segment: int = 128

@@ -136,7 +136,7 @@ def _words(metric: str) -> str:
     return {
         "improvement": "better, %",
         "headroom_captured": "of headroom, %",
-        "times_next_best": "times the next best gain",
+        "times_next_best": "times the best gain of the paper's baselines and GAS",
     }[metric]
 
 
