@@ -21,7 +21,7 @@ from ..search.options import at_least, at_most_one
 from .shape import Shape
 
 #: Weights that come with the package.
-SHELF = Shelf(Path(__file__).with_name("weights"))
+SHELF = Shelf(Path(__file__).with_name("weights"), {"gdp": "gdp-unseen-family"})
 #: Of what the ratio of probabilities is taken: the whole placement, or each unit's device.
 RATIOS = ("graph", "op")
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from ...errors import OpgymError, unknown_id
@@ -28,10 +29,12 @@ class Shelf:
 
     Args:
         folder: Of folders of saved agents, by name.
+        shipped: What a learner uses by itself, by its name, where that has another name than the learner.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, shipped: Mapping[str, str] = MappingProxyType({})) -> None:
         self.folder = folder
+        self._shipped = shipped
 
     def names(self, *, ablations: bool = False) -> list[str]:
         """Names of all weights, those of one agent together, what it uses by itself first.
@@ -50,7 +53,7 @@ class Shelf:
 
         Args:
             weights: The option: ``"shipped"``, a name, or a folder.
-            learner: Name of the learner, whose own shipped weights have the same name.
+            learner: Name of the learner; its own shipped weights have the same name, if the shelf knows no other.
 
         Returns:
             ``None`` if none are shipped for the learner.
@@ -59,7 +62,7 @@ class Shelf:
             UnknownIdError: No such weights, with the nearest names.
         """
         if weights == SHIPPED:
-            own = self.folder / learner
+            own = self.folder / self._shipped.get(learner, learner)
             return own if (own / AGENT_FILE).is_file() else None
         if weights in self.names(ablations=True):
             return self.folder / weights
