@@ -25,7 +25,8 @@ def trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A package in which ``gdp`` comes trained, for nothing much."""
     problem = PlacementProblem(load("example/two-branch"), Cluster.parse("2xP100"))
     small = {"width": 8, "heads": 2, "layers": 1, "rounds": 1, "weights": "none"}
-    agents.make("gdp", **small).fit([problem], steps=8).save(tmp_path / "gdp")  # type: ignore[attr-defined]
+    learner: Any = agents.make("gdp", **small)
+    learner.fit([problem], steps=8).save(tmp_path / "gdp-unseen-family")  # what it uses by itself
     monkeypatch.setattr(SHELF, "folder", tmp_path)
     learned_in.cache_clear()
     yield
