@@ -4,9 +4,10 @@ from .builder import GraphBuilder
 from .cluster import CHANNELS, Cluster
 from .costs import CostModel, RooflineCost, TableCost
 from .graph import DIRECTIONS, ROLES, VARIABLE, Graph
+from .order_peak import peak_of_order, peak_of_orders
 from .profiles import LINKS, PROFILES, DeviceProfile, Link
 from .readers import from_torch
-from .simulate import BatchSimulation, Simulation, Simulator, Timeline, peak_of_order, peak_of_orders
+from .simulate import BatchSimulation, Simulation, Simulator, Timeline
 from .storage import load, save
 
 __all__ = [

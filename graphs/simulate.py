@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,17 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
-from ..errors import InvalidCostError, InvalidGraphError, InvalidSolutionError
+from ..errors import InvalidCostError, InvalidSolutionError
 from .cluster import CHANNELS, Cluster
+from .core_graph import core_graph, thread_count
 from .costs import CostModel, RooflineCost
 from .graph import Graph
 
 Int64 = NDArray[np.int64]
 Int32 = NDArray[np.int32]
-#: Attributes under which a graph keeps its frozen form for the core, and its evaluator of orders (as cached
-#: properties would).
-_CORE = "_core_graph"
-_ORDER_PEAK = "_order_peak"
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,7 +252,7 @@ class Simulator:
                 makespan_ns,
                 dynamic_peak_bytes,
                 resident_bytes,
-                _thread_count(threads),
+                thread_count(threads),
                 busy_ns,
                 transfer_ns,
             )
@@ -354,87 +350,6 @@ class Simulator:
         return array
 
 
-def core_graph(graph: Graph) -> _core.Graph:
-    """The graph as the core sees it; built once per graph.
-
-    Raises:
-        InvalidGraphError: All tensors together pass 2^63 - 1 bytes, or the arrays are no graph.
-    """
-    frozen: _core.Graph | None = graph.__dict__.get(_CORE)
-    if frozen is None:
-        try:
-            frozen = _core.Graph(
-                graph.input_ptr,
-                graph.input_tensor,
-                graph.output_ptr,
-                graph.tensor_bytes,
-                graph.op_workspace_bytes,
-                graph.is_variable,
-                graph.op_update_of,
-                graph.tensor_is_output,
-                graph.op_elementwise,
-                graph.in_place,
-            )
-        except ValueError as error:
-            raise InvalidGraphError(f"graph {graph.name!r}: {error}") from None
-        graph.__dict__[_CORE] = frozen
-    return frozen
-
-
-def peak_of_order(graph: Graph, order: ArrayLike) -> int:
-    """Largest sum of live bytes when one device runs the ops in a given order, resident bytes apart.
-
-    Args:
-        graph: The computation graph.
-        order: Every op that is no variable once, or every op once, topological, ``[length] int``.
-
-    Raises:
-        InvalidSolutionError: The order leaves out or repeats an op, or runs one before its inputs exist.
-    """
-    try:
-        return _order_peak(graph).peak(_order(order, 1))
-    except ValueError as error:
-        raise InvalidSolutionError(str(error)) from None
-
-
-def peak_of_orders(graph: Graph, orders: ArrayLike, *, threads: int = 1) -> Int64:
-    """:func:`peak_of_order` of many orders, without holding Python's global lock.
-
-    Args:
-        graph: The computation graph.
-        orders: ``[orders, length] int``.
-        threads: How many threads share the work; 0: one per processor.
-
-    Returns:
-        Peak of each order, ``[orders] int64`` bytes.
-
-    Raises:
-        InvalidSolutionError: As for :func:`peak_of_order`, for any of them.
-    """
-    try:
-        return _core.peak_of_orders(core_graph(graph), _order(orders, 2), _thread_count(threads))
-    except ValueError as error:
-        raise InvalidSolutionError(str(error)) from None
-
-
-def _order_peak(graph: Graph) -> _core.OrderPeak:
-    evaluator: _core.OrderPeak | None = graph.__dict__.get(_ORDER_PEAK)
-    if evaluator is None:
-        evaluator = graph.__dict__[_ORDER_PEAK] = _core.OrderPeak(core_graph(graph))
-    return evaluator
-
-
-def _order(given: ArrayLike, ndim: int) -> Int32:
-    array = np.asarray(given)
-    if array.ndim != ndim or (array.size and not np.issubdtype(array.dtype, np.integer)):
-        raise InvalidSolutionError(
-            f"the order is {array.ndim}-dimensional {array.dtype}; expected {ndim}-dimensional integers"
-        )
-    if array.size and (array.min() < -(2**31) or array.max() >= 2**31):
-        raise InvalidSolutionError("the order names an op beyond 2^31")
-    return np.ascontiguousarray(array, np.int32)
-
-
 def _class_costs(graph: Graph, cluster: Cluster, costs: CostModel | ArrayLike) -> Int64:
     table = np.asarray(costs.cost_ns(graph, cluster) if hasattr(costs, "cost_ns") else costs)
     shape = (graph.num_ops, len(cluster.classes))
@@ -470,11 +385,3 @@ def _expect(shape: tuple[int, ...], allowed: tuple[tuple[int, ...], ...], what: 
     if shape not in allowed:
         expected = " or ".join(str(s) for s in allowed)
         raise InvalidSolutionError(f"{what} has shape {shape}; expected {expected}")
-
-
-def _thread_count(threads: int) -> int:
-    if threads < 0:
-        raise InvalidSolutionError(f"{threads} threads; expected 0 (one per processor) or more")
-    if threads:
-        return threads
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

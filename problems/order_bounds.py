@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .. import _core
-from ..graphs.simulate import core_graph
+from ..graphs.core_graph import core_graph
 from .bounds import Bound
 from .footprints import op_footprint_bytes, resident_tensors
 

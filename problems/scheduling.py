@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..errors import InvalidProblemError
 from ..graphs import Graph
-from ..graphs.simulate import peak_of_order
+from ..graphs.order_peak import peak_of_order
 from ..outcome import Outcome, Verdict
 from .bounds import Bound
 from .footprints import resident_tensors

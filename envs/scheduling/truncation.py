@@ -19,7 +19,7 @@ import numpy as np
 
 from ... import datasets
 from ..._core import IncrementalPeak, PartialOrder
-from ...graphs.simulate import core_graph
+from ...graphs.core_graph import core_graph
 from ...problems import SchedulingProblem
 from .arguments import DEFAULT_SLOTS
 from .layout import SINCE, build_layout

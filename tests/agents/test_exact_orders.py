@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from opgym import _core, agents, datasets
 from opgym.errors import InvalidProblemError, OpgymError
 from opgym.graphs import Graph, GraphBuilder
-from opgym.graphs.simulate import core_graph, peak_of_order
+from opgym.graphs.core_graph import core_graph
+from opgym.graphs.order_peak import peak_of_order
 from opgym.problems import Budget, Objective, SchedulingProblem
 from opgym.problems.checker import check
 

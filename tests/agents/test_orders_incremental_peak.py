@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from opgym import _core
 from opgym.graphs import GraphBuilder
-from opgym.graphs.simulate import core_graph, peak_of_order
+from opgym.graphs.core_graph import core_graph
+from opgym.graphs.order_peak import peak_of_order
 
 from ..reference.strategies import graphs
 

@@ -12,7 +12,8 @@ import pytest
 from opgym import _core
 from opgym.benchmark import reference_simulator as reference
 from opgym.graphs import Simulator
-from opgym.graphs.simulate import core_graph, peak_of_order, peak_of_orders
+from opgym.graphs.core_graph import core_graph
+from opgym.graphs.order_peak import peak_of_order, peak_of_orders
 
 from ..reference.case import cluster, play_core, play_reference
 from ..reference.large import large_graph, large_instance

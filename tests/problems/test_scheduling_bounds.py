@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 from opgym import _core
 from opgym.graphs import VARIABLE, Graph, GraphBuilder
-from opgym.graphs.simulate import core_graph
+from opgym.graphs.core_graph import core_graph
 from opgym.problems import SchedulingProblem
 from opgym.problems.order_bounds import order_bound
 from opgym.problems.plain_order import plain_order_memory

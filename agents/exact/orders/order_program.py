@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .... import _core
-from ....graphs.simulate import core_graph
+from ....graphs.core_graph import core_graph
 from ....problems import CurvePoint, Evaluator, Order, SchedulingProblem
 from ...registry import register
 from ...search.native import seed_of

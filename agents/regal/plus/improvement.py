@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .... import _core
-from ....graphs.simulate import core_graph
+from ....graphs.core_graph import core_graph
 from ....problems import Order, SchedulingProblem
 from ...heuristics.orders import GreedyFreedBytes
 from ..trials import End

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from .... import _core
-from ....graphs.simulate import core_graph
+from ....graphs.core_graph import core_graph
 from ....problems import Evaluator, Order, SchedulingProblem
 from ...registry import register
 from ...solver import Remark, SchedulingSolver

@@ -19,8 +19,8 @@ from ..agents import make
 from ..agents.heuristics.orders import GreedyFreedBytes
 from ..datasets import read
 from ..graphs import Cluster
+from ..graphs.core_graph import core_graph
 from ..graphs.readers import Imported
-from ..graphs.simulate import core_graph
 from ..problems import Budget, Objective, PlacementProblem, SchedulingProblem
 from .search_peers import (
     BIAS,

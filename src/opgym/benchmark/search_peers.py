@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from .. import _core
 from ..errors import MissingExtraError
 from ..graphs import Graph
-from ..graphs.simulate import core_graph
+from ..graphs.core_graph import core_graph
 from ..problems import PlacementProblem
 
 Float64 = NDArray[np.float64]
