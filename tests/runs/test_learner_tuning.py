@@ -17,7 +17,8 @@ from opgym.cli.app import app
 from opgym.datasets import zoo
 from opgym.errors import InvalidProblemError, UnknownIdError
 from opgym.runs.reproduce import learner_tuning
-from opgym.runs.reproduce.learner_tuning import CHOICES, PLANS, Instance, Stage, as_yaml, draw, run
+from opgym.runs.reproduce.learner_plans import CHOICES, PLANS, Instance, Stage
+from opgym.runs.reproduce.learner_tuning import as_yaml, draw, run
 
 #: Values by setting and problem, in place of runs that take seconds: the setting of the lower rate is the better one.
 _LOSS = {"zoo/a": 1.0, "zoo/b": 2.0, "zoo/c": 3.0}

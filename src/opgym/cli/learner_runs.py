@@ -52,7 +52,8 @@ def learner_tuning(
     """
     from ..errors import unknown_id
     from ..graphs.atomic import write_text
-    from ..runs.reproduce.learner_tuning import PLANS, as_yaml, run
+    from ..runs.reproduce.learner_plans import PLANS
+    from ..runs.reproduce.learner_tuning import as_yaml, run
     from ..runs.reproduce.staged_search import gain_text
     from .reproduce import as_json_text
     from .targets import require_folder
