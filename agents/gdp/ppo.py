@@ -77,37 +77,37 @@ class Ppo(Placer[Instance]):
         self, instance: Instance, judge: Judge, rng: np.random.Generator
     ) -> tuple[int, dict[str, float]]:
         recipe = self._recipe
-        with torch.no_grad():
-            before = self.policy(instance)
-        probability = before.exp().cpu().numpy()
+        says = self.policy(instance)
+        probability = says.detach().exp().cpu().numpy()
         chosen = drawn(probability, rng.random((recipe.samples, len(probability)), np.float32))
         outcomes = [judge(device) for device in instance.units.device_of_ops(chosen)]
         rewards = torch.tensor([instance.reward(outcome) for outcome in outcomes])
         advantage = self._baselines.advantages(instance.key, rewards)
         advantage = standardised(advantage, _LEAST_SPREAD).clamp(-_MOST_ADVANTAGE, _MOST_ADVANTAGE)
-        line = self._learned(instance, torch.from_numpy(chosen), before, advantage)
+        line = self._learned(instance, says, torch.from_numpy(chosen), advantage)
         return recipe.samples, line | {
             metrics.REWARD.name: float(rewards.mean()),
             metrics.FEASIBLE_SHARE.name: float((rewards > INVALID_REWARD).float().mean()),
         }
 
     def _learned(
-        self, instance: Instance, chosen: Tensor, before: Tensor, advantage: Tensor
+        self, instance: Instance, says: Tensor, chosen: Tensor, advantage: Tensor
     ) -> dict[str, float]:
         """Goes where placements were good; metrics.
 
         Args:
             instance: The problem.
+            says: Logarithms of the probabilities that they were drawn by, ``[units, devices]``, with gradient.
             chosen: Devices of units that were tried, ``[samples, units] int64``.
-            before: Logarithms of probabilities when they were drawn, ``[units, devices]``.
             advantage: How good they were, ``[samples]``.
         """
         recipe = self._recipe
-        at, advantage = chosen.T.to(before.device), advantage.to(before.device)
-        old = before.gather(1, at)
+        at, advantage = chosen.T.to(says.device), advantage.to(says.device)
+        old = says.detach().gather(1, at)
         moved = torch.zeros(())
-        for _ in range(recipe.epochs):
-            says = self.policy(instance)
+        for epoch in range(recipe.epochs):
+            if epoch:
+                says = self.policy(instance)
             change = says.gather(1, at) - old
             ratio = (change.sum(0) if recipe.ratio == "graph" else change).exp()
             kept = ratio.clamp(1 - recipe.clip, 1 + recipe.clip)
