@@ -3,12 +3,14 @@
 import pytest
 
 from opgym.benchmark import reference_simulator
-from opgym.graphs import simulate
+from opgym.graphs import order_peak
 
 from .case import Case
 
 
-@pytest.fixture(params=[reference_simulator.peak_of_order, simulate.peak_of_order], ids=["reference", "core"])
+@pytest.fixture(
+    params=[reference_simulator.peak_of_order, order_peak.peak_of_order], ids=["reference", "core"]
+)
 def peak(request):
     """An implementation: (case, names of ops in order) -> peak."""
 
@@ -96,7 +98,7 @@ def test_what_is_no_topological_order_of_all_ops_is_refused(peak, order):
 
 
 @pytest.mark.parametrize("order", [[0, 1, 2, 3, 4, 6], [-1, 0, 1, 2, 3, 4], []])
-@pytest.mark.parametrize("implementation", [reference_simulator.peak_of_order, simulate.peak_of_order])
+@pytest.mark.parametrize("implementation", [reference_simulator.peak_of_order, order_peak.peak_of_order])
 def test_unknown_ops_are_refused(implementation, order):
     with pytest.raises(ValueError, match="order"):
         implementation(two_branches().build(), order)
