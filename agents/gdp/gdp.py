@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from numpy.typing import NDArray
-
 from ...errors import unknown_id
 from ...problems import PlacementProblem
 from ..networks.documentation import lists_all_options
-from ..networks.placing.learned import LearnedPlacer
 from ..networks.placing.learner import PlacementLearner
 from ..networks.placing.ops import kinds_of
 from ..networks.shelf import Shelf
@@ -88,15 +85,13 @@ class Gdp(PlacementLearner):
         )
 
     @classmethod
-    def policy_of(cls, learned: LearnedPlacer) -> Any:
+    def policy_type(cls) -> Any:
         from .policy import Policy
 
-        return Policy.of(learned.network, learned.weights)
+        return Policy
 
-    def placer(self, network: Shape, weights: Mapping[str, NDArray[Any]] | None, seed: int) -> Any:
-        from .policy import Policy
-        from .ppo import Ppo, Recipe, new_policy
+    def placer(self, policy: Any, network: Shape) -> Any:
+        from .ppo import Ppo, Recipe
 
-        policy = new_policy(network, seed) if weights is None else Policy.of(network, weights)
         recipe = Recipe(self.samples, self.epochs, self.clip, self.ratio, self.learning_rate, self.entropy)
         return Ppo(policy, network, recipe, self.device)

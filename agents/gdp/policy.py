@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ..networks.weights import put_weights
+from ..networks.policy import PolicyNetwork
 from .attention import PlacementLayer
 from .encoder import GraphEncoder
 from .instance import SHAPE_FIELDS, Instance
 from .shape import Shape
 
 
-class Policy(nn.Module):
+class Policy(PolicyNetwork):
     """Places every op of a graph.
 
     Args:
@@ -54,14 +50,3 @@ class Policy(nn.Module):
         of_units = torch.zeros_like(graph.allowed, dtype=said.dtype).index_add_(0, graph.unit, said)
         logits = (of_units / graph.size[:, None]).masked_fill(~graph.allowed, -torch.inf)
         return functional.log_softmax(logits, dim=1)
-
-    @classmethod
-    def of(cls, shape: Shape, weights: Mapping[str, NDArray[Any]]) -> Policy:
-        """A policy with given weights.
-
-        Raises:
-            RuntimeError: Weights of another network.
-        """
-        policy = cls(shape)
-        put_weights(policy, weights)
-        return policy

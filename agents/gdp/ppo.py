@@ -131,9 +131,3 @@ class Ppo(Placer[Instance]):
 
     def set_state(self, state: dict[str, Any]) -> None:
         self._baselines.set_state(state["baselines"])
-
-
-def new_policy(shape: Shape, seed: int) -> Policy:
-    """A policy with random weights."""
-    torch.manual_seed(seed)
-    return Policy(shape)

@@ -17,17 +17,14 @@ has for all placers here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from numpy.typing import NDArray
-
 from ...errors import InvalidProblemError
 from ...problems import PlacementProblem
 from ..networks.documentation import lists_all_options
-from ..networks.placing.learned import LearnedPlacer
 from ..networks.placing.learner import PlacementLearner
 from ..networks.placing.ops import kinds_of
 from ..networks.shelf import Shelf
@@ -110,16 +107,14 @@ class Hdp(PlacementLearner):
         )
 
     @classmethod
-    def policy_of(cls, learned: LearnedPlacer) -> Any:
+    def policy_type(cls) -> Any:
         from .policy import Policy
 
-        return Policy.of(learned.network, learned.weights)
+        return Policy
 
-    def placer(self, network: Shape, weights: Mapping[str, NDArray[Any]] | None, seed: int) -> Any:
-        from .policy import Policy, new_policy
+    def placer(self, policy: Any, network: Shape) -> Any:
         from .reinforce import Recipe, Reinforce
 
-        policy = new_policy(network, seed) if weights is None else Policy.of(network, weights)
         recipe = Recipe(
             self.samples,
             self.groupings,

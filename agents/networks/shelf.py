@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -90,6 +91,20 @@ class ShelvedLearner(NetworkLearner[ProblemT, LearnedT]):
     #: Where weights of its family are.
     shelf: ClassVar[Shelf]
     unsaved_options: ClassVar[Mapping[str, Any]] = {"weights": NONE}
+
+    @classmethod
+    @abstractmethod
+    def policy_type(cls) -> Any:
+        """Class of its policies, a :class:`~.policy.PolicyNetwork`; imported where it is used, as it needs torch."""
+
+    @classmethod
+    def policy_of(cls, learned: Any) -> Any:
+        """The policy with what was learned.
+
+        Raises:
+            RuntimeError: The weights are those of another network.
+        """
+        return cls.policy_type().of(learned.network, learned.weights)
 
     def __post_init__(self) -> None:
         of_type(str, "'shipped', 'none', a name or a folder", weights=self.weights)

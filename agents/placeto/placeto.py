@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
-
-from numpy.typing import NDArray
 
 from ...errors import InvalidProblemError, unknown_id
 from ...problems import PlacementProblem
 from ...problems.grouping import assign
 from ..networks.documentation import lists_all_options
-from ..networks.placing.learned import LearnedPlacer
 from ..networks.placing.learner import PlacementLearner
 from ..networks.shelf import Shelf
 from ..registry import register
@@ -116,16 +113,14 @@ class Placeto(PlacementLearner):
         return Shape(self.devices, self.width, self.rounds, self.aggregate)
 
     @classmethod
-    def policy_of(cls, learned: LearnedPlacer) -> Any:
+    def policy_type(cls) -> Any:
         from .policy import Policy
 
-        return Policy.of(learned.network, learned.weights)
+        return Policy
 
-    def placer(self, network: Shape, weights: Mapping[str, NDArray[Any]] | None, seed: int) -> Any:
-        from .policy import Policy, new_policy
+    def placer(self, policy: Any, network: Shape) -> Any:
         from .reinforce import Recipe, Reinforce
 
-        policy = new_policy(network, seed) if weights is None else Policy.of(network, weights)
         recipe = Recipe(
             self.groups, self.samples, self.start, self.reward, self.discount, self.baseline_window,
             self.standardise, self.learning_rate, self.entropy, self.entropy_updates,

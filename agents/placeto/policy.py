@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ..networks.weights import put_weights
+from ..networks.policy import PolicyNetwork
 from .instance import Instance
 from .shape import Shape
 
@@ -76,7 +72,7 @@ class Pool(Aggregator):
         return heard
 
 
-class Policy(nn.Module):
+class Policy(PolicyNetwork):
     """Says where a group belongs, given where the others are.
 
     Args:
@@ -131,20 +127,3 @@ class Policy(nn.Module):
         marks = torch.stack([index == current, index < current], dim=2)
         fixed = graph.fields[:, None, :].expand(groups, states, 2)
         return torch.cat([fixed, marks.float(), (device[:, :, None] == there).float()], dim=2)
-
-    @classmethod
-    def of(cls, shape: Shape, weights: Mapping[str, NDArray[Any]]) -> Policy:
-        """A policy with given weights.
-
-        Raises:
-            RuntimeError: Weights of another network.
-        """
-        policy = cls(shape)
-        put_weights(policy, weights)
-        return policy
-
-
-def new_policy(shape: Shape, seed: int) -> Policy:
-    """A policy with random weights."""
-    torch.manual_seed(seed)
-    return Policy(shape)

@@ -171,15 +171,6 @@ class ProposalLearner(ShelvedLearner[AnyProblem, Learned]):
     def network(self) -> Any:
         """Shape of a new policy."""
 
-    @classmethod
-    @abstractmethod
-    def policy_of(cls, learned: Learned) -> Any:
-        """The policy with what was learned.
-
-        Raises:
-            RuntimeError: The weights are those of another network.
-        """
-
     @abstractmethod
     def solve_trained(
         self, learned: Learned, problem: AnyProblem, evaluator: Evaluator[Any], rng: np.random.Generator

@@ -60,10 +60,10 @@ class ReinforceLearner(ProposalLearner):
         super().__post_init__()
 
     @classmethod
-    def policy_of(cls, learned: Learned) -> Any:
+    def policy_type(cls) -> Any:
         from .published.policy import Policy
 
-        return Policy.of(learned.network, learned.weights)
+        return Policy
 
     def solve_trained(
         self, learned: Learned, problem: AnyProblem, evaluator: Evaluator[Any], rng: np.random.Generator

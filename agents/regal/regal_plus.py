@@ -113,10 +113,10 @@ class RegalPlus(ProposalLearner):
         return Placing(self.initial, self.for_mutants, self.spread, self.uniform_share)
 
     @classmethod
-    def policy_of(cls, learned: Learned) -> Any:
+    def policy_type(cls) -> Any:
         from .plus.policy import Policy
 
-        return Policy.of(learned.network, learned.weights)
+        return Policy
 
     def solve_trained(
         self, learned: Learned, problem: AnyProblem, evaluator: Evaluator[Any], rng: np.random.Generator

@@ -79,23 +79,13 @@ class PlacementLearner(ShelvedLearner[PlacementProblem, LearnedPlacer]):
     def network(self, problems: Sequence[PlacementProblem]) -> Any:
         """Shape of a new policy for problems."""
 
-    @classmethod
     @abstractmethod
-    def policy_of(cls, learned: LearnedPlacer) -> Any:
-        """The policy with what was learned.
-
-        Raises:
-            RuntimeError: The weights are those of another network.
-        """
-
-    @abstractmethod
-    def placer(self, network: Any, weights: Mapping[str, NDArray[Any]] | None, seed: int) -> Any:
+    def placer(self, policy: Any, network: Any) -> Any:
         """A :class:`~.placer.Placer`.
 
         Args:
-            network: Shape of its policy.
-            weights: Of its policy; ``None``: random ones.
-            seed: Of random weights.
+            policy: Its policy.
+            network: Shape of the policy.
         """
 
     # --- using it
@@ -126,7 +116,7 @@ class PlacementLearner(ShelvedLearner[PlacementProblem, LearnedPlacer]):
         network = self.network([problem]) if known is None else known.network
         seed = int(rng.integers(2**31))
         with isolated(1, self.device):
-            placer = self.placer(network, None if known is None else known.weights, seed)
+            placer = self._placer(network, None if known is None else known.weights, seed)
             return solve(
                 placer, problem, evaluator, rng, self.evaluations, None if known is None else self.finetune
             )
@@ -170,7 +160,7 @@ class PlacementLearner(ShelvedLearner[PlacementProblem, LearnedPlacer]):
             validation=fingerprint_of(validation),
         )  # fmt: skip
         with isolated(1, self.device):
-            placer = self.placer(network, before.weights if before else None, seed)
+            placer = self._placer(network, before.weights if before else None, seed)
             training = PlacerTraining(
                 placer, problems, validation, steps=steps, validate_every=self.validate_every, anneal=self.anneal,
                 seed=seed,
@@ -196,3 +186,10 @@ class PlacementLearner(ShelvedLearner[PlacementProblem, LearnedPlacer]):
             MissingExtraError: Something that training needs is not installed.
         """
         self._require_fitting(problems, seed, validation)
+
+    def _placer(self, network: Any, weights: Mapping[str, NDArray[Any]] | None, seed: int) -> Any:
+        """A placer with these weights; ``None``: with random ones."""
+        policy = self.policy_type()
+        return self.placer(
+            policy.untrained(network, seed) if weights is None else policy.of(network, weights), network
+        )

@@ -88,8 +88,7 @@ class Known:
 
 def new_policy(shape: Shape, seed: int) -> Policy:
     """A policy with random weights."""
-    torch.manual_seed(int(np.random.default_rng([seed, _WEIGHTS]).integers(2**63)))
-    return Policy(shape)
+    return Policy.untrained(shape, int(np.random.default_rng([seed, _WEIGHTS]).integers(2**63)))
 
 
 class ExpertIteration(ProposalTraining[Instance]):

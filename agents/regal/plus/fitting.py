@@ -54,7 +54,7 @@ def fit(
     identity = identity_of(_FORMAT, learner, network, problems, validation, steps, seed)
     runs = Trials(learner.brkga(), learner.evaluations_per_run, threads=learner.threads)
     with isolated(1, "cpu"), runs, ThreadPoolExecutor(learner.threads) as pool:
-        policy = Policy.of(network, before.weights).train() if before else new_policy(network, seed)
+        policy = Policy.of(network, before.weights) if before else new_policy(network, seed)
         training = ExpertIteration(recipe, policy, problems, validation, runs, pool, steps, seed)
         training.run(identity, monitor)
         weights, gain = training.result

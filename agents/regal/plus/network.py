@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ...networks.policy import PolicyNetwork
 from ..task import FIELDS
 from .batch import ATTENTION_KINDS, Batch, View
 from .shape import Shape
@@ -78,7 +79,7 @@ def _heard(messages: Tensor, sums: Tensor) -> Tensor:
     return heard.view(-1, len(messages), messages.shape[1]).transpose(0, 1).reshape(len(messages), -1)
 
 
-class PositionNetwork(nn.Module):
+class PositionNetwork(PolicyNetwork):
     """From graphs to where each op is expected to stand, how sure that is, and on which device.
 
     Args:

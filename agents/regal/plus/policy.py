@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from ...networks.weights import put_weights
 from .batch import Batch
 from .improvement import Found
 from .instance import Instance
 from .network import PositionNetwork
 from .proposals import Expected
-from .shape import Shape
 from .targets import Target
 
 #: Means and shares of the largest variance keep away from where a Beta distribution ends.
@@ -72,18 +68,6 @@ class Policy(PositionNetwork):
         """What it says of one problem: one forward pass."""
         with torch.inference_mode():
             return self.says([instance]).expected()[0]
-
-    @classmethod
-    def of(cls, shape: Shape, weights: Mapping[str, NDArray[Any]]) -> Self:
-        """A policy with given weights.
-
-        Raises:
-            RuntimeError: Weights of another network.
-        """
-        policy = cls(shape)
-        put_weights(policy, weights)
-        policy.eval()
-        return policy
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ def fit(
     identity = identity_of(_FORMAT, learner, network, problems, validation, steps, seed)
     runs = Trials(learner.brkga(), learner.evaluations_per_run, threads=learner.threads)
     with isolated(1, "cpu"), runs:
-        policy = Policy.of(network, before.weights).train() if before else new_policy(network, seed)
+        policy = Policy.of(network, before.weights) if before else new_policy(network, seed)
         training = Reinforce(recipe, policy, problems, validation, runs, steps, seed)
         training.run(identity, monitor)
         weights, gain = training.result

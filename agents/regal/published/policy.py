@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ...networks.weights import put_weights
+from ...networks.policy import PolicyNetwork
 from ..task import FIELDS
 from .beta_heads import BetaHeads
 from .encoder import GraphUnion, MessagePassingEncoder, SequenceEncoder
@@ -53,7 +52,7 @@ class Batch:
         return none.index_add(-1, self.graph, values) / sizes
 
 
-class Policy(nn.Module):
+class Policy(PolicyNetwork):
     """Proposes Beta distributions for the ops of graphs.
 
     Args:
@@ -82,14 +81,3 @@ class Policy(nn.Module):
             batch = Batch.of([instance])
             bins: NDArray[np.int64] = self.heads.greedy(self.encoder(batch.graphs), batch.two_devices).numpy()
         return bins
-
-    @classmethod
-    def of(cls, network: Shape, weights: Mapping[str, NDArray[Any]]) -> Policy:
-        """A policy with given weights.
-
-        Raises:
-            RuntimeError: Weights of another network.
-        """
-        policy = cls(network)
-        put_weights(policy, weights)
-        return policy.eval()

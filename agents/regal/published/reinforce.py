@@ -60,8 +60,7 @@ class Recipe:
 
 def new_policy(network: Shape, seed: int) -> Policy:
     """A policy with random weights."""
-    torch.manual_seed(_torch_seed(np.random.default_rng([seed, _WEIGHTS])))
-    return Policy(network)
+    return Policy.untrained(network, _torch_seed(np.random.default_rng([seed, _WEIGHTS])))
 
 
 class Reinforce(ProposalTraining[Instance]):

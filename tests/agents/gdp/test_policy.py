@@ -15,7 +15,7 @@ from opgym.agents.gdp.encoder import SageLayer
 from opgym.agents.gdp.gdp import Gdp
 from opgym.agents.gdp.instance import Instance
 from opgym.agents.gdp.policy import Policy
-from opgym.agents.gdp.ppo import Ppo, Recipe, new_policy
+from opgym.agents.gdp.ppo import Ppo, Recipe
 from opgym.agents.networks.placing.ops import neighbours
 from opgym.datasets import load
 from opgym.errors import InvalidProblemError, UnknownIdError
@@ -155,7 +155,7 @@ def test_a_unit_says_the_mean_of_its_ops():
 def placer(problem, **recipe):
     shape = shape_for(problem, head_gain=0.1)  # at first it knows nothing
     settings = Recipe(4, 1, 0.2, "graph", 1e-2, 0.0)
-    return Ppo(new_policy(shape, 0), shape, replace(settings, **recipe), "cpu")
+    return Ppo(Policy.untrained(shape, 0), shape, replace(settings, **recipe), "cpu")
 
 
 def test_what_was_better_becomes_likelier():
@@ -247,7 +247,7 @@ def test_unknown_choices_are_refused_with_the_nearest():
 def test_the_largest_workload_is_placed_in_one_pass():
     problem = PlacementProblem(load("zoo/gnmt-4l-train"), Cluster.parse("4xP100"))
     shape = shape_for(problem, segment=128)
-    ppo = Ppo(new_policy(shape, 0), shape, Recipe(1, 1, 0.2, "graph", 1e-3, 0.0), "cpu")
+    ppo = Ppo(Policy.untrained(shape, 0), shape, Recipe(1, 1, 0.2, "graph", 1e-3, 0.0), "cpu")
     device = ppo.greedy(ppo.instance(problem))
     assert device.shape == (12_703,)
     assert problem.evaluate(Placement(device)).value > 0

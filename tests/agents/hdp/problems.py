@@ -5,7 +5,7 @@ from typing import Any
 import torch
 
 from opgym.agents.hdp.hdp import Hdp
-from opgym.agents.hdp.policy import Policy, new_policy
+from opgym.agents.hdp.policy import Policy
 from opgym.agents.hdp.reinforce import Recipe, Reinforce
 from opgym.graphs import GraphBuilder
 from opgym.problems import PlacementProblem
@@ -18,7 +18,7 @@ RECIPE = Recipe(4, 2, 1e-2, 0.0, 0.0, 0, 0.9, 1.0)
 
 def policy_for(p: PlacementProblem, seed: int = 0, spread: float = 1.0, **options: Any) -> Policy:
     """A policy with random weights, times a factor."""
-    policy = new_policy(Hdp(weights="none", **{**SMALL, **options}).network([p]), seed)
+    policy = Policy.untrained(Hdp(weights="none", **{**SMALL, **options}).network([p]), seed)
     with torch.no_grad():
         for weight in policy.parameters():
             weight.mul_(spread)

@@ -10,7 +10,7 @@ pytest.importorskip("torch")
 import torch
 
 from opgym.agents.placeto.instance import Instance
-from opgym.agents.placeto.policy import Policy, new_policy
+from opgym.agents.placeto.policy import Policy
 from opgym.agents.placeto.shape import Shape
 from opgym.datasets import load
 from opgym.errors import InvalidProblemError, UnknownIdError
@@ -75,7 +75,7 @@ def naive(policy, instance, device, current, mean):
 @pytest.mark.parametrize("groups", ["metis:9", "layer"])
 def test_is_what_it_is_defined_to_be(groups, aggregate):
     shape = replace(SHAPE, aggregate=aggregate)
-    instance, policy = Instance.of(rnn(), groups, shape), new_policy(shape, 0)
+    instance, policy = Instance.of(rnn(), groups, shape), Policy.untrained(shape, 0)
     device, current = states(instance)
     found = policy(instance, device, current)
     for state in range(len(current)):
@@ -85,7 +85,7 @@ def test_is_what_it_is_defined_to_be(groups, aggregate):
 
 @pytest.mark.parametrize("case", ["cpu_and_accelerators", "colocated_and_unsupported", "one_op", "no_edges"])
 def test_probabilities_are_of_devices_where_a_group_may_run(case):
-    instance, policy = Instance.of(EDGE_CASES[case]("step_time"), "op", SHAPE), new_policy(SHAPE, 0)
+    instance, policy = Instance.of(EDGE_CASES[case]("step_time"), "op", SHAPE), Policy.untrained(SHAPE, 0)
     device, current = states(instance, 20)
     says = policy(instance, device, current).detach()
     assert torch.allclose(says.exp().sum(1), torch.ones(20), atol=1e-6)
@@ -99,7 +99,7 @@ def test_groups_are_known_by_what_they_do_and_not_by_their_number():
     instance = Instance.of(EDGE_CASES["nothing_costs_anything"]("step_time"), "op", SHAPE)
     parents = instance.coarse.reads[1:].tolist()
     assert parents[0] == parents[1]
-    policy = new_policy(SHAPE, 0)
+    policy = Policy.untrained(SHAPE, 0)
     device = torch.zeros(3, 2, dtype=torch.int64)
     says = policy(instance, device, torch.tensor([1, 1]))
     assert torch.equal(says[0], says[1])

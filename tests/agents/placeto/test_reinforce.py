@@ -12,7 +12,7 @@ import torch
 from opgym.agents.placeto import reinforce
 from opgym.agents.placeto.baseline import StepBaselines
 from opgym.agents.placeto.episodes import Trials, cost_of, play, returns_of, states_of
-from opgym.agents.placeto.policy import new_policy
+from opgym.agents.placeto.policy import Policy
 from opgym.agents.placeto.reinforce import Recipe, Reinforce
 from opgym.agents.placeto.shape import Shape
 from opgym.datasets import load
@@ -28,7 +28,7 @@ RECIPE = Recipe("op", 3, "single", "improvement", 1.0, 10, False, 1e-2, 0.0, 0)
 
 
 def learner(**recipe):
-    return Reinforce(new_policy(SHAPE, 0), SHAPE, replace(RECIPE, **recipe), "cpu")
+    return Reinforce(Policy.untrained(SHAPE, 0), SHAPE, replace(RECIPE, **recipe), "cpu")
 
 
 class Judge:
