@@ -25,6 +25,7 @@ _FAMILIES = {
     "gdp": LEARNED,
     "hdp": LEARNED,
     "placeto": LEARNED,
+    "placer": LEARNED,
 }
 ENTRY_POINT_GROUP = "opgym.solvers"
 

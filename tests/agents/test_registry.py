@@ -59,7 +59,7 @@ def test_our_solvers_are_known_by_their_names():
         "single", "random", "human-expert", "metis", "m-topo", "critical-path", "m-etf", "heft", "m-sct",
         "partition-dfs", "dp", "cp-sat", "annealing", "annealing-metis", "brkga", "idrs", "pair-annealing", "ppo",
         "maskable-ppo", "a2c", "dqn", "regal", "gas", "regal-plus", "gdp", "hdp",
-        "placeto",
+        "placeto", "gdp-plus",
     ]  # fmt: skip
 
 

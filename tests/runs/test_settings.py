@@ -138,7 +138,10 @@ def test_options_of_hydra_show_and_run_nothing(train, option, tmp_path):
         (["name=../elsewhere"], "name = '../elsewhere'"),
         (["agent.options.pause=1"], "unknown option of solver 'guess' 'pause'; did you mean pause_s?"),
         (["agent=m-etf"], "agent 'm-etf' does not learn"),
-        (["agent=m-etf"], "learners: a2c, dqn, gas, gdp, guess, hdp, maskable-ppo, placeto, ppo, regal"),
+        (
+            ["agent=m-etf"],
+            "learners: a2c, dqn, gas, gdp, gdp-plus, guess, hdp, maskable-ppo, placeto, ppo, regal",
+        ),
         (["env.options.groups=op"], "takes no options of its environment"),
         (["agent=ppo", "env.options.grops=op"], "did you mean groups?"),
         (["agent=ppo", "agent.options.learning_rate=-1"], "learning_rate"),

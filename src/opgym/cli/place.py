@@ -59,7 +59,7 @@ def place(
         typer.Option(
             min=0.0,
             metavar="S",
-            help="With a learned placer (gdp, hdp, placeto): let it go on learning on the model for so many seconds.",
+            help="With a learned placer (gdp, gdp-plus, hdp, placeto): let it go on learning on it for S seconds.",
         ),
     ] = None,
     pure: Annotated[

@@ -37,7 +37,7 @@ def train(
 
     Arguments are GROUP=NAME, which chooses a file of settings, and KEY=VALUE, which changes one of them.
 
-    Groups: `agent` (a learner of `opgym solvers`: a2c, dqn, gas, gdp, hdp, maskable-ppo, placeto, ppo, regal,
+    Groups: `agent` (a learner of `opgym solvers`: a2c, dqn, gas, gdp, gdp-plus, hdp, maskable-ppo, placeto, ppo, regal,
     regal-plus; or settings of one), `env` (placement, scheduling), `problem` (default, regal, gdp-batch, unseen-family,
     unseen-size, tiny), `trainer` (default), `logger` (jsonl, console, tensorboard, wandb; several:
     `logger=[jsonl,wandb]`), `experiment` and `debug` (presets of several groups), `hydra/launcher` (joblib, ray,

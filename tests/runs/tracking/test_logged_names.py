@@ -25,7 +25,7 @@ QUICK = {
     "regal": {**_PROPOSALS, "baseline": "value"},
     "gas": _PROPOSALS,
     "regal-plus": {**_PROPOSALS, "moves": 20, "search_evaluations": 20},
-    **{name: {"samples": 4, "validate_every": 4} for name in ("gdp", "hdp", "placeto")},
+    **{name: {"samples": 4, "validate_every": 4} for name in ("gdp", "gdp-plus", "hdp", "placeto")},
 }
 
 
@@ -74,6 +74,7 @@ def test_learners_log_every_metric_that_is_explained_and_no_other():
         "gas",
         "regal-plus",
         "gdp",
+        "gdp-plus",
         "hdp",
         "placeto",
     } <= set(learners)
