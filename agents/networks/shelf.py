@@ -106,6 +106,11 @@ class ShelvedLearner(NetworkLearner[ProblemT, LearnedT]):
         """
         return cls.policy_type().of(learned.network, learned.weights)
 
+    @classmethod
+    def trained_as(cls) -> type[ShelvedLearner[Any, Any]]:
+        """The learner whose weights it uses: itself, where it is not another way of using them."""
+        return cls
+
     def __post_init__(self) -> None:
         of_type(str, "'shipped', 'none', a name or a folder", weights=self.weights)
         if self.weights != NONE:
@@ -116,7 +121,7 @@ class ShelvedLearner(NetworkLearner[ProblemT, LearnedT]):
         if self.learned is not None or self.weights == NONE:
             return self.learned
         folder = self.shelf.folder_of(self.weights, self.name)
-        return None if folder is None else learned_in(type(self), folder)
+        return None if folder is None else learned_in(self.trained_as(), folder)
 
 
 @lru_cache(maxsize=16)

@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from .gdp_plus import GdpPlus
+from .ladder import GdpPlusAnneal, GdpPlusFinetune, GdpPlusSamples
 
-__all__ = ["GdpPlus"]
+__all__ = ["GdpPlus", "GdpPlusAnneal", "GdpPlusFinetune", "GdpPlusSamples"]

@@ -54,6 +54,23 @@ def sampled(policy: Policy, graph: Instance, count: int, rng: np.random.Generato
     )
 
 
+def followed(policy: Policy, graph: Instance, device: NDArray[np.integer]) -> Construction:
+    """The placement that is given, and how likely its decisions are.
+
+    Args:
+        policy: Says how likely they are.
+        graph: The problem.
+        device: Of each group, ``[groups] int``; where a group may not go there, the best other one is taken.
+    """
+    wanted = iter(device.astype(np.int64))
+
+    def choose(probability: NDArray[np.float32]) -> NDArray[np.int64]:
+        at = next(wanted)
+        return np.array([at]) if probability[0, at] > 0 else probability.argmax(axis=1)
+
+    return constructed(policy, graph, 1, choose)
+
+
 def constructed(policy: Policy, graph: Instance, count: int, choose: Choose) -> Construction:
     """Decides one group after the other, in so many placements at once.
 

@@ -16,7 +16,10 @@ from ..search.options import at_least, at_most_one
 from .shape import Shape
 
 #: Weights that come with the package.
-SHELF = Shelf(Path(__file__).with_name("weights"))
+SHELF = Shelf(
+    Path(__file__).with_name("weights"),
+    dict.fromkeys(("gdp-plus-100", "gdp-plus-anneal", "gdp-plus-finetune"), "gdp-plus"),
+)
 
 
 @register
@@ -55,6 +58,11 @@ class GdpPlus(PlacementLearner):
     summary: ClassVar[str] = "opgym's own: a policy for any cluster places groups of ops one after the other"
     shelf: ClassVar[Shelf] = SHELF
     network_type = Shape
+
+    @classmethod
+    def trained_as(cls) -> type[PlacementLearner]:
+        """All rungs of the ladder have the weights of ``gdp-plus``."""
+        return GdpPlus
 
     def __post_init__(self) -> None:
         super().__post_init__()

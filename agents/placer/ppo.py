@@ -14,7 +14,7 @@ from .. import metrics
 from ..networks.placing.baseline import standardised
 from ..networks.placing.judging import Judge
 from ..networks.placing.placer import Placer
-from .construction import Construction, most_likely, sampled
+from .construction import Construction, followed, most_likely, sampled
 from .instance import Instance
 from .policy import Policy
 from .shape import Shape
@@ -74,6 +74,16 @@ class Ppo(Placer[Instance]):
     def sampled(self, instance: Instance, count: int, rng: np.random.Generator) -> NDArray[np.uint8]:
         """Placements that are drawn: device of each op, ``[count, ops] uint8``."""
         return sampled(self.policy, instance, count, rng).device
+
+    def probabilities(self, instance: Instance, device: NDArray[np.integer]) -> NDArray[np.float32]:
+        """Probability of each device for each group of a placement, ``[groups, devices] float32``.
+
+        Args:
+            instance: The problem.
+            device: Of each group, ``[groups] int``.
+        """
+        found: NDArray[np.float32] = followed(self.policy, instance, device).probability[0]
+        return found
 
     def update(
         self, instance: Instance, judge: Judge, rng: np.random.Generator

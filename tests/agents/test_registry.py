@@ -59,7 +59,7 @@ def test_our_solvers_are_known_by_their_names():
         "single", "random", "human-expert", "metis", "m-topo", "critical-path", "m-etf", "heft", "m-sct",
         "partition-dfs", "dp", "cp-sat", "annealing", "annealing-metis", "brkga", "idrs", "pair-annealing", "ppo",
         "maskable-ppo", "a2c", "dqn", "regal", "gas", "regal-plus", "gdp", "hdp",
-        "placeto", "gdp-plus",
+        "placeto", "gdp-plus", "gdp-plus-100", "gdp-plus-anneal", "gdp-plus-finetune",
     ]  # fmt: skip
 
 
@@ -122,7 +122,7 @@ def test_an_unknown_name_suggests_the_nearest(given, nearest):
 
 def test_a_name_like_no_other_lists_what_is_known():
     with pytest.raises(
-        UnknownIdError, match=r"unknown solver 'zzzz'; known: .*annealing.*heft.* and [1-9][0-9]* more$"
+        UnknownIdError, match=r"unknown solver 'zzzz'; known: .*annealing.*gdp.* and [1-9][0-9]* more$"
     ):
         agents.make("zzzz")
 

@@ -140,7 +140,8 @@ def test_options_of_hydra_show_and_run_nothing(train, option, tmp_path):
         (["agent=m-etf"], "agent 'm-etf' does not learn"),
         (
             ["agent=m-etf"],
-            "learners: a2c, dqn, gas, gdp, gdp-plus, guess, hdp, maskable-ppo, placeto, ppo, regal",
+            "learners: a2c, dqn, gas, gdp, gdp-plus, gdp-plus-100, gdp-plus-anneal, gdp-plus-finetune, guess, hdp, "
+            "maskable-ppo, placeto, ppo, regal",
         ),
         (["env.options.groups=op"], "takes no options of its environment"),
         (["agent=ppo", "env.options.grops=op"], "did you mean groups?"),

@@ -117,9 +117,17 @@ class PlacementLearner(ShelvedLearner[PlacementProblem, LearnedPlacer]):
         seed = int(rng.integers(2**31))
         with isolated(1, self.device):
             placer = self._placer(network, None if known is None else known.weights, seed)
-            return solve(
-                placer, problem, evaluator, rng, self.evaluations, None if known is None else self.finetune
-            )
+            if known is None:
+                return solve(placer, problem, evaluator, rng, self.evaluations, None)
+            return self._search_with(placer, problem, evaluator, rng)
+
+    def _search_with(
+        self, placer: Any, problem: PlacementProblem, evaluator: Evaluator[Any], rng: np.random.Generator
+    ) -> Remark:
+        """Solves a problem with a placer that is trained."""
+        from .solving import solve
+
+        return solve(placer, problem, evaluator, rng, self.evaluations, self.finetune)
 
     # --- learning
 

@@ -37,11 +37,11 @@ def train(
 
     Arguments are GROUP=NAME, which chooses a file of settings, and KEY=VALUE, which changes one of them.
 
-    Groups: `agent` (a learner of `opgym solvers`: a2c, dqn, gas, gdp, gdp-plus, hdp, maskable-ppo, placeto, ppo, regal,
-    regal-plus; or settings of one), `env` (placement, scheduling), `problem` (default, regal, gdp-batch, unseen-family,
-    unseen-size, tiny), `trainer` (default), `logger` (jsonl, console, tensorboard, wandb; several:
-    `logger=[jsonl,wandb]`), `experiment` and `debug` (presets of several groups), `hydra/launcher` (joblib, ray,
-    submitit, basic) and `hydra/sweeper` (basic, optuna).
+    Groups: `agent` (a learner of `opgym solvers`: a2c, dqn, gas, gdp, gdp-plus, gdp-plus-100, gdp-plus-anneal,
+    gdp-plus-finetune, hdp, maskable-ppo, placeto, ppo, regal, regal-plus; or settings of one), `env` (placement,
+    scheduling), `problem` (default, regal, gdp-batch, unseen-family, unseen-size, tiny), `trainer` (default), `logger`
+    (jsonl, console, tensorboard, wandb; several: `logger=[jsonl,wandb]`), `experiment` and `debug` (presets of several
+    groups), `hydra/launcher` (joblib, ray, submitit, basic) and `hydra/sweeper` (basic, optuna).
 
     Keys: `agent.options.*`, `env.options.*`, `env.num_envs`, `problem.{graph, cluster, objective, capacity_bytes}` or
     `problem.{suite, part, rows}` or `problem.{suites, part, rows, validation}` or `problem.{protocol, clusters,

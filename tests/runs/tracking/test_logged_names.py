@@ -20,12 +20,15 @@ _PROPOSALS = {
     "elites": 2,
     "mutants": 2,
 }
+_PLACERS = (
+    "gdp", "gdp-plus", "gdp-plus-100", "gdp-plus-anneal", "gdp-plus-finetune", "hdp", "placeto",
+)  # fmt: skip
 QUICK = {
     "dqn": {"learning_starts": 16, "batch_size": 8, "num_envs": 2},
     "regal": {**_PROPOSALS, "baseline": "value"},
     "gas": _PROPOSALS,
     "regal-plus": {**_PROPOSALS, "moves": 20, "search_evaluations": 20},
-    **{name: {"samples": 4, "validate_every": 4} for name in ("gdp", "gdp-plus", "hdp", "placeto")},
+    **{name: {"samples": 4, "validate_every": 4} for name in _PLACERS},
 }
 
 
@@ -65,19 +68,7 @@ def test_learners_log_every_metric_that_is_explained_and_no_other():
     tasks = [problem, peak, SchedulingProblem(problem.graph)]  # of each, what is gained is logged apart
     seen = Names()
     learners = [name for name in names(PlacementProblem) if is_learner(solver_class(name))]
-    assert {
-        "ppo",
-        "maskable-ppo",
-        "a2c",
-        "dqn",
-        "regal",
-        "gas",
-        "regal-plus",
-        "gdp",
-        "gdp-plus",
-        "hdp",
-        "placeto",
-    } <= set(learners)
+    assert {"ppo", "maskable-ppo", "a2c", "dqn", "regal", "gas", "regal-plus", *_PLACERS} <= set(learners)
     for name in learners:
         options = QUICK.get(name, {"n_steps": 16, "num_envs": 2})
         with Trackers([seen]) as tracker:  # refuses what is not explained
