@@ -1,6 +1,7 @@
 """The page of GDP's results, made of rows, and the tables on it."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -24,11 +25,11 @@ def empty_shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _page(name: str, folder: Path) -> list[str]:
-    page = with_gdp_results(PAGE.format(name), folder)
+    page = with_gdp_results(PAGE.format(name), folder, partly=True)
     assert page.startswith(f"before\n<!-- results: {name} -->\n")
     assert page.endswith("<!-- end of results -->\nafter\n")
     assert "stale" not in page
-    assert with_gdp_results(page, folder) == page
+    assert with_gdp_results(page, folder, partly=True) == page
     return page.splitlines()
 
 
@@ -42,6 +43,15 @@ def test_the_page_is_made_anew_from_rows(tmp_path: Path) -> None:
     assert over == "| gdp@5000 | 12.5 | 23.8 | 6.4 | 6.4 |"
     assert any(line.startswith("| gdp@5000 | 0.894 | 2 of 4 |") for line in lines)
     assert "Not measured yet." in _page("batch", tmp_path)
+
+
+def test_a_table_without_all_of_its_runs_is_not_on_the_page(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(each) + "\n" for each in ONE))
+    page = with_gdp_results(PAGE.format("one"), tmp_path)
+    assert re.search(r"\nNot measured yet: [1-9][0-9]* of [1-9][0-9]+ runs are\.\n", page)
+    assert "**one" not in page
+    claims = with_gdp_results(PAGE.format("claims"), tmp_path)
+    assert claims.count("| not measured yet |") == len(CLAIMS)
 
 
 def test_the_page_lists_claims_and_deviations(tmp_path: Path) -> None:
